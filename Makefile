@@ -1,0 +1,57 @@
+# `make up` and `make test` are the two commands of the README; the rest is for development.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help up down test lint unit generate lock setup soak clean
+
+help: ## Show what can be done
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make the environment in .venv (the other targets do this by themselves)
+
+$(STAMP): requirements/dev.txt pyproject.toml scripts/system-packages
+	@scripts/system-packages
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@echo "setting up $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it
+	@exec $(BIN)/quarterdeck local up --foreground
+
+down: setup ## Stop the local cluster
+	@$(BIN)/quarterdeck local down
+
+test: setup lint ## Run the linters and all tests
+	@$(BIN)/quarterdeck local binaries
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
+
+unit: setup ## Run the tests that need no cluster
+	@$(BIN)/pytest tests/unit
+
+lint: setup ## Check style, types and import layers
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
+
+generate: setup ## Write the CRDs in deploy/crds from the types in quarterdeck.api
+	@$(BIN)/python -m quarterdeck.api.generate deploy/crds
+
+lock: setup ## Resolve the dependencies again and write the hashed requirements
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes pyproject.toml -o requirements/runtime.txt
+	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes --extra dev pyproject.toml -o requirements/dev.txt
+
+soak: setup ## Run the very long tests
+	@$(BIN)/pytest -m soak
+
+clean: ## Remove the environment and all caches in this clone
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

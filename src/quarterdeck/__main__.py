@@ -1,0 +1,5 @@
+"""`python -m quarterdeck` is the `quarterdeck` command."""
+
+from quarterdeck.cli.main import main
+
+main()

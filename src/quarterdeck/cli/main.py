@@ -1,0 +1,49 @@
+"""The entry point: options that all subcommands share, and which module each one is in."""
+
+import importlib
+
+import click
+
+from quarterdeck import __version__
+
+COMMANDS = {
+    "local": "quarterdeck.cli.local:local",
+}
+"""Subcommand to `module:command`; a module is imported only when its command is used."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All subcommands by name."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="quarterdeck")
+@click.option(
+    "-v",
+    "--verbosity",
+    type=click.IntRange(0, 10),
+    default=2,
+    show_default=True,
+    help="How much to log, in klog's numbers: 2 normal, 4 debug, 6 requests, 8 bodies too.",
+)
+@click.pass_context
+def cli(ctx: click.Context, verbosity: int) -> None:
+    """Operators that configure, watch, upgrade and hand over other operators."""
+    ctx.obj = verbosity
+
+
+def main() -> None:
+    """Run the command line; kubectl calls it as `kubectl quarterdeck`."""
+    cli(prog_name="quarterdeck")

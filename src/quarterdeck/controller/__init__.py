@@ -1,0 +1,1 @@
+"""What every operator runs on: queue, controller loop, manager, election, metrics, probes."""

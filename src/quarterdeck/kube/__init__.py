@@ -1,0 +1,1 @@
+"""Talking to Kubernetes: connection and auth, the client, watches, the object cache."""

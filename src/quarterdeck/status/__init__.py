@@ -1,0 +1,1 @@
+"""Conditions of our objects: set, merge, union; used by every operator."""

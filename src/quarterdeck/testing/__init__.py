@@ -1,0 +1,1 @@
+"""The pytest plugin on top of the local cluster, for our tests and for others'."""
