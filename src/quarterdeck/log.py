@@ -1,7 +1,8 @@
 """Logging with klog's verbosity numbers, changeable while the program runs.
 
 A line is constant and its facts are fields: `log.info("deployment applied", name=name)`.
-A line that only some readers want says at which verbosity it speaks: `log.v(4).info(...)`.
+A line that only some readers want says at which verbosity it speaks: `log.v(4).info(...)`;
+below that verbosity it costs two attribute reads, so it may stand in a hot path.
 Lines go to standard error, as text for people or JSON for machines. Never hand a Secret's
 data, a token or a private key to a logger.
 """
@@ -10,6 +11,7 @@ import logging
 import sys
 from typing import Any, Literal, Protocol, TextIO
 
+import msgspec
 import structlog
 
 NORMAL, DEBUG, TRACE, TRACE_ALL = 2, 4, 6, 8
@@ -20,16 +22,16 @@ LogFormat = Literal["text", "json"]
 class Logger(Protocol):
     """What `get_logger` gives: the usual methods, `v` for verbosity and `bind` for fields."""
 
-    def info(self, event: str, **fields: Any) -> Any:
+    def info(self, event: str, **fields: Any) -> None:
         """Write a line about something that went as it should."""
 
-    def warning(self, event: str, **fields: Any) -> Any:
+    def warning(self, event: str, **fields: Any) -> None:
         """Write a line about something that a person may want to look at."""
 
-    def error(self, event: str, **fields: Any) -> Any:
+    def error(self, event: str, **fields: Any) -> None:
         """Write a line about something that failed."""
 
-    def exception(self, event: str, **fields: Any) -> Any:
+    def exception(self, event: str, **fields: Any) -> None:
         """Write a line about something that failed, with the traceback in flight."""
 
     def bind(self, **fields: Any) -> "Logger":
@@ -39,21 +41,25 @@ class Logger(Protocol):
         """The same logger, silent unless the current verbosity is at least this one."""
 
 
-class _Verbosity:
-    """The process's one current verbosity. It is process-wide, as in klog."""
+class _Output:
+    """The process's one verbosity and one stream of lines. They are process-wide, as in klog."""
 
-    current = NORMAL
+    verbosity = NORMAL
+    stream: TextIO | None = None
+    processors: tuple[structlog.typing.Processor, ...] = ()
 
 
 class _Silent:
     """A logger for lines that nobody wants at the current verbosity."""
+
+    __slots__ = ()
 
     def _nothing(self, event: str, **fields: Any) -> None:
         """Drop the line."""
 
     info = warning = error = exception = _nothing
 
-    def bind(self, **fields: Any) -> "_Silent":
+    def bind(self, **fields: Any) -> Logger:
         return self
 
     def v(self, verbosity: int) -> Logger:
@@ -63,44 +69,53 @@ class _Silent:
 _SILENT = _Silent()
 
 
-class _BoundLogger(structlog.BoundLoggerBase):
-    """structlog's bound logger, with the methods of `Logger` and nothing else."""
+class _Speaking:
+    """A logger that writes, with the fields that each of its lines carries."""
 
-    def info(self, event: str, **fields: Any) -> Any:
-        return self._proxy_to_logger("msg", event, level="info", **fields)
+    __slots__ = ("_fields",)
 
-    def warning(self, event: str, **fields: Any) -> Any:
-        return self._proxy_to_logger("msg", event, level="warning", **fields)
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
 
-    def error(self, event: str, **fields: Any) -> Any:
-        return self._proxy_to_logger("msg", event, level="error", **fields)
+    def info(self, event: str, **fields: Any) -> None:
+        _write("info", event, self._fields | fields)
 
-    def exception(self, event: str, **fields: Any) -> Any:
-        return self._proxy_to_logger("msg", event, level="error", exc_info=True, **fields)
+    def warning(self, event: str, **fields: Any) -> None:
+        _write("warning", event, self._fields | fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        _write("error", event, self._fields | fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        _write("error", event, {**self._fields, "exc_info": True, **fields})
+
+    def bind(self, **fields: Any) -> Logger:
+        return _Speaking(self._fields | fields)
 
     def v(self, verbosity: int) -> Logger:
-        return self.bind(v=verbosity) if enabled(verbosity) else _SILENT
+        if verbosity > _Output.verbosity:
+            return _SILENT
+        return _Speaking(self._fields | {"v": verbosity})
 
 
 def get_logger(name: str) -> Logger:
     """A logger whose lines carry this name."""
-    logger: Logger = structlog.wrap_logger(None, wrapper_class=_BoundLogger, component=name)
-    return logger
+    return _Speaking({"component": name})
 
 
 def enabled(verbosity: int) -> bool:
     """Whether lines of this verbosity are written now; ask before building a costly one."""
-    return verbosity <= _Verbosity.current
+    return verbosity <= _Output.verbosity
 
 
 def verbosity() -> int:
     """The verbosity now in force."""
-    return _Verbosity.current
+    return _Output.verbosity
 
 
 def set_verbosity(new: int) -> None:
     """Let lines of up to this verbosity through, from the next line on."""
-    _Verbosity.current = new
+    _Output.verbosity = new
 
 
 def configure(
@@ -110,22 +125,44 @@ def configure(
     stream = stream or sys.stderr
     set_verbosity(verbosity)
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if fmt == "json"
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
-    )
-    structlog.configure(
-        processors=[stamp, structlog.processors.format_exc_info, renderer],
-        logger_factory=structlog.WriteLoggerFactory(stream),
-    )
+    renderer = _renderer(fmt, colours=stream.isatty())
+    _Output.stream = stream
+    _Output.processors = (stamp, structlog.processors.format_exc_info, renderer)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_log_level, stamp],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
+
+
+def _renderer(fmt: LogFormat, *, colours: bool) -> structlog.typing.Processor:
+    """What turns a line's fields into the line."""
+    if fmt == "text":
+        return structlog.dev.ConsoleRenderer(colors=colours)
+    encoder = msgspec.json.Encoder(enc_hook=str)
+
+    def render(_logger: Any, _method: str, line: Any) -> str:
+        return encoder.encode(line).decode()
+
+    return render
+
+
+def _write(level: str, event: str, fields: dict[str, Any]) -> None:
+    """Render one line and write it in one call, so that lines never mix."""
+    if not _Output.processors:
+        configure(verbosity=_Output.verbosity)
+    line: Any = {"event": event, "level": level, **fields}
+    for processor in _Output.processors:
+        line = processor(None, level, line)
+    stream = _Output.stream or sys.stderr
+    stream.write(f"{line}\n")
+    stream.flush()
