@@ -1,0 +1,55 @@
+"""How long to wait after a failure: per key exponentially, over all keys by a token bucket.
+
+Pure: the time and the dice are passed in.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+    """Doubling waits with jitter."""
+
+    base: float = 0.005
+    """Seconds after the first failure."""
+    limit: float = 300.0
+    """The longest wait in seconds, jitter included."""
+    jitter: float = 0.25
+    """By what part a wait may be shortened, so that keys that failed together come apart."""
+
+    def delay(self, failures: int, dice: Callable[[], float]) -> float:
+        """Seconds to wait after this many failures in a row; `dice` gives 0 to 1."""
+        # 2.0 ** 1024 overflows; by the 60th failure any limit has been reached.
+        whole = min(self.limit, self.base * 2.0 ** min(failures - 1, 60))
+        return whole * (1 - self.jitter * dice())
+
+
+class TokenBucket:
+    """A rate over everything: `burst` at once, then `rate` a second."""
+
+    def __init__(self, *, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = float(burst)
+        self._at: float | None = None
+
+    def reserve(self, now: float) -> float:
+        """Take a token, from the future if need be; the seconds until it may be used."""
+        self._refill(now)
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)
+
+    def take(self, now: float) -> bool:
+        """Take a token if there is one now."""
+        self._refill(now)
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _refill(self, now: float) -> None:
+        if self._at is not None:
+            earned = (now - self._at) * self._rate
+            self._tokens = min(float(self._burst), self._tokens + earned)
+        self._at = now

@@ -1,0 +1,165 @@
+"""Which key is reconciled next, and when.
+
+A key is in the queue at most once, and never runs twice at the same time: what arrives
+while it runs is one more run afterwards. Keys that are ready run in the order they came.
+A run that begins answers everything known so far, so it cancels the key's delay; its
+result sets the next one.
+
+Pure: no tasks and no waiting. The clock is passed in, and whoever waits for keys is told
+through `on_ready` (see `controller.py`). `add` is the hot path of every watch event, so
+what is counted there is a plain integer that `metrics.py` reads when it is asked.
+"""
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+
+from quarterdeck.api.meta import Key
+from quarterdeck.controller.backoff import Backoff, TokenBucket
+from quarterdeck.controller.metrics import Histogram
+
+HOLD = 1.0
+"""A failing key runs at most about once in so many seconds, however many events come for it.
+
+Without this, a reconcile that writes and then fails would be woken by its own write, past
+any back-off. It is also the longest that the repair of a broken object waits to be seen.
+"""
+
+
+class Queue:
+    """A de-duplicating queue of keys with delays and back-off."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        backoff: Backoff | None = None,
+        rate: TokenBucket | None = None,
+        dice: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._backoff = backoff or Backoff()
+        self._rate = rate or TokenBucket(rate=10, burst=100)
+        self._dice = dice
+        self._ready: deque[Key] = deque()
+        self._waiting: dict[Key, float] = {}  # ready, or to run again; since when
+        self._running: dict[Key, float] = {}  # since when
+        self._failures: dict[Key, int] = {}
+        self._held: dict[Key, float] = {}  # failing keys: not before then
+        self._due: dict[Key, tuple[float, int]] = {}  # the delay that counts
+        self._heap: list[tuple[float, int, Key]] = []  # all delays, cancelled ones too
+        self._sequence = count()
+        self.on_ready: Callable[[], None] | None = None
+        """Called when there may be a key to take, or one due earlier than `next_due` said."""
+        self.adds = 0
+        self.retries = 0
+        self.queue_seconds = Histogram()
+        self.work_seconds = Histogram()
+
+    def __len__(self) -> int:
+        """How many keys are ready."""
+        return len(self._ready)
+
+    @property
+    def running(self) -> dict[Key, float]:
+        """The keys that run now and since when; not to be changed."""
+        return self._running
+
+    def add(self, key: Key) -> None:
+        """Run the key as soon as a worker is free, and once more if it runs now."""
+        if key in self._waiting:
+            return
+        now = self._clock()
+        if self._held and self._held.get(key, now) > now:
+            self._schedule(key, self._held[key])
+            return
+        self._waiting[key] = now
+        self.adds += 1
+        if key not in self._running:
+            self._make_ready(key)
+
+    def take(self) -> Key | None:
+        """The next key, which now runs; None when none is ready."""
+        now = self._clock()
+        if self._heap:
+            self._promote(now)
+        if not self._ready:
+            return None
+        key = self._ready.popleft()
+        self.queue_seconds.observe(now - self._waiting.pop(key))
+        self._running[key] = now
+        self._due.pop(key, None)
+        return key
+
+    def next_due(self) -> float | None:
+        """When the next delayed key is due; None when none is delayed."""
+        while self._heap:
+            due, sequence, key = self._heap[0]
+            if self._due.get(key) == (due, sequence):
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def done(self, key: Key, *, requeue_after: float | None = None) -> float:
+        """The run ended well; the seconds it took."""
+        if self._failures:
+            self._failures.pop(key, None)
+            self._held.pop(key, None)
+        took = self._end(key)
+        if key in self._waiting:
+            self._make_ready(key)
+        elif requeue_after is not None:
+            self._schedule(key, self._clock() + requeue_after)
+        return took
+
+    def retry(self, key: Key) -> float:
+        """The run failed; the seconds until it is tried again."""
+        self._end(key)
+        now = self._clock()
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        own = self._backoff.delay(failures, self._dice)
+        delay = max(own, self._rate.reserve(now))
+        self._held[key] = now + min(delay, HOLD)
+        self.retries += 1
+        self._schedule(key, now + delay)
+        if self._waiting.pop(key, None) is not None:
+            self._schedule(key, self._held[key])
+        return delay
+
+    def _end(self, key: Key) -> float:
+        took = self._clock() - self._running.pop(key)
+        self.work_seconds.observe(took)
+        return took
+
+    def _make_ready(self, key: Key) -> None:
+        self._ready.append(key)
+        if self.on_ready is not None:
+            self.on_ready()
+
+    def _schedule(self, key: Key, due: float) -> None:
+        """Run the key then, unless it is to run earlier anyway."""
+        entry = (due, next(self._sequence))
+        if (known := self._due.get(key)) and known[0] <= due:
+            return
+        self._due[key] = entry
+        heapq.heappush(self._heap, (*entry, key))
+        if len(self._heap) > 2 * len(self._due) + 64:
+            # A key that runs often leaves a cancelled delay behind each time.
+            self._heap = [(at, sequence, key) for key, (at, sequence) in self._due.items()]
+            heapq.heapify(self._heap)
+        if self.on_ready is not None:
+            self.on_ready()
+
+    def _promote(self, now: float) -> None:
+        """Make ready what is due."""
+        while (due := self.next_due()) is not None and due <= now:
+            _, _, key = heapq.heappop(self._heap)
+            del self._due[key]
+            if key in self._waiting:
+                continue
+            self._waiting[key] = due
+            self.adds += 1
+            if key not in self._running:
+                self._make_ready(key)
