@@ -1,0 +1,69 @@
+"""What became of the pods that ran before the agent: their histories, from their status alone.
+
+The processes of an agent that was killed died with it, so nothing is found running. What each
+container is to do next is decided by `lifecycle`, as ever.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.node.containers import KILLED, Container, Exit, Run, all_containers
+from quarterdeck.localcluster.node.times import parse_time
+
+
+def adopt(pod: Object, begun: dict[str, int], now: datetime) -> dict[str, Container]:
+    """The containers' histories when the agent starts: from the pod's status alone.
+
+    The processes died with the agent before. `begun` says which run of each container was
+    begun last, by its number: one may have been begun without its status being written.
+    """
+    status = pod.get("status", {})
+    said = {
+        entry["name"]: entry
+        for field in ("initContainerStatuses", "containerStatuses")
+        for entry in status.get(field) or []
+    }
+    return {
+        spec["name"]: _adopted(said.get(spec["name"], {}), begun.get(spec["name"], -1), now)
+        for spec in all_containers(pod)
+    }
+
+
+def _adopted(status: dict[str, Any], begun: int, now: datetime) -> Container:
+    """One container's history from its status."""
+    restarts = int(status.get("restartCount", 0))
+    state, last = status.get("state") or {}, status.get("lastState") or {}
+    previous = _exit(last["terminated"]) if "terminated" in last else None
+    if "terminated" in state:
+        return _ended(_exit(state["terminated"]), restarts, restarts, previous)
+    unknown = "running" in state or begun > restarts or (begun == restarts and previous is None)
+    if not unknown:
+        return _ended(previous, restarts, restarts, None) if previous else Container()
+    started = parse_time(state["running"]["startedAt"]) if "running" in state else now
+    lost = Exit(
+        code=KILLED,
+        started=started,
+        finished=now,
+        reason="ContainerStatusUnknown",
+        message="The node's agent was gone, and the container's process with it.",
+        container_id=status.get("containerID", ""),
+    )
+    # Not the container's fault: it is started again at once, whatever its past.
+    return _ended(lost, max(restarts, begun), 0, previous)
+
+
+def _ended(ended: Exit, restarts: int, crashes: int, last: Exit | None) -> Container:
+    run = Run(container_id=ended.container_id, started=ended.started, exit=ended)
+    return Container(restarts=restarts, crashes=crashes, run=run, last=last)
+
+
+def _exit(terminated: dict[str, Any]) -> Exit:
+    return Exit(
+        code=int(terminated.get("exitCode", 0)),
+        started=parse_time(terminated["startedAt"]),
+        finished=parse_time(terminated["finishedAt"]),
+        reason=terminated.get("reason", ""),
+        message=terminated.get("message", ""),
+        container_id=terminated.get("containerID", ""),
+    )
