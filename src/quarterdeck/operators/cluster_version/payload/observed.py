@@ -1,0 +1,76 @@
+"""What a manifest is judged against: the cluster's profile, feature set, gates, capabilities.
+
+Also the names that are known for each; an unknown one in a payload is a mistake in it.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from quarterdeck.operators.cluster_version.payload.model import Identity
+
+DEFAULT = "Default"
+FEATURE_SETS = (
+    DEFAULT,
+    "TechPreviewNoUpgrade",
+    "DevPreviewNoUpgrade",
+    "CustomNoUpgrade",
+    "OKD",
+)
+SELF_MANAGED = "self-managed-high-availability"
+PROFILES = (SELF_MANAGED, "single-node-developer", "ibm-cloud-managed", "hypershift")
+CAPABILITIES = frozenset(
+    {
+        "Build",
+        "CSISnapshot",
+        "CloudControllerManager",
+        "CloudCredential",
+        "Console",
+        "DeploymentConfig",
+        "ImageRegistry",
+        "Ingress",
+        "Insights",
+        "MachineAPI",
+        "NodeTuning",
+        "OperatorLifecycleManager",
+        "OperatorLifecycleManagerV1",
+        "Storage",
+        "baremetal",
+        "marketplace",
+        "openshift-samples",
+    }
+)
+GATES: Mapping[str, frozenset[str]] = {
+    "ClusterVersionOperatorConfiguration": frozenset(FEATURE_SETS),
+}
+"""The gates of this release: name to the feature sets in which it is on."""
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of `ClusterVersion.spec.overrides`."""
+
+    group: str = ""
+    kind: str
+    namespace: str = ""
+    name: str
+    unmanaged: bool = True
+
+    def covers(self, identity: Identity) -> bool:
+        """Whether it says that this object is not managed."""
+        return self.unmanaged and identity == (self.group, self.kind, self.namespace, self.name)
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the filters may know of a cluster."""
+
+    profile: str = SELF_MANAGED
+    cluster_id: str = ""
+    """The identifier by which manifests can exclude this cluster."""
+    feature_set: str = DEFAULT
+    """One of FEATURE_SETS; empty is Default, as in the FeatureGate object."""
+    enabled_gates: frozenset[str] = frozenset()
+    known_capabilities: frozenset[str] = CAPABILITIES
+    enabled_capabilities: frozenset[str] = CAPABILITIES
+    major_version: int | None = None
+    """The release's; None where it is not known, and then excludes nothing."""
+    overrides: tuple[Override, ...] = ()
