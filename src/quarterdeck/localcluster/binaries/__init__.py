@@ -1,0 +1,28 @@
+"""The programs of a local control plane, found, downloaded or built.
+
+`ensure_binaries` is all that the rest of the package calls.
+"""
+
+from quarterdeck.localcluster.binaries.catalog import (
+    ALL,
+    ETCD_VERSION,
+    KUBERNETES_VERSION,
+    KWOK_VERSION,
+)
+from quarterdeck.localcluster.binaries.ensure import Binaries, ensure_binaries
+from quarterdeck.localcluster.binaries.errors import BinariesUnavailable
+from quarterdeck.localcluster.binaries.progress import Progress, progress_on
+from quarterdeck.localcluster.binaries.settings import BinarySettings
+
+__all__ = [
+    "ALL",
+    "ETCD_VERSION",
+    "KUBERNETES_VERSION",
+    "KWOK_VERSION",
+    "Binaries",
+    "BinariesUnavailable",
+    "BinarySettings",
+    "Progress",
+    "ensure_binaries",
+    "progress_on",
+]

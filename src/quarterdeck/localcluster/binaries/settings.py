@@ -1,0 +1,90 @@
+"""What a user or a company may choose about the programs, read once from the environment."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from quarterdeck.localcluster.binaries.errors import BinariesUnavailable
+
+KUBERNETES_URL = "https://dl.k8s.io"
+ETCD_URL = "https://github.com/etcd-io/etcd/releases/download"
+KWOK_URL = "https://github.com/kubernetes-sigs/kwok/releases/download"
+
+_SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
+
+
+class BinarySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the programs may come from, and where they are kept."""
+
+    cache: Path
+    """The directory that holds one directory per version."""
+    assets: Path | None = None
+    """A directory with programs of the user's own (KUBEBUILDER_ASSETS); it comes first."""
+    kubernetes_url: str = KUBERNETES_URL
+    """The server or mirror of the Kubernetes programs, laid out as dl.k8s.io."""
+    etcd_url: str = ETCD_URL
+    """The server or mirror of etcd, laid out as its releases on GitHub."""
+    kwok_url: str = KWOK_URL
+    """The server or mirror of kwok, laid out as its releases on GitHub."""
+    download: bool = True
+    """Whether released programs may be downloaded."""
+    build: bool = True
+    """Whether programs may be built from source."""
+    connect_timeout: float = 5.0
+    """Seconds after which a server that does not answer counts as out of reach."""
+    stall_timeout: float = 30.0
+    """Seconds without a byte after which a download counts as broken."""
+    machine: str = ""
+    """The kernel's name for this machine's architecture."""
+    environment: Mapping[str, str] = {}
+    """What `go` and `pip` are started with: the user's proxies, mirrors and search path."""
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> "BinarySettings":
+        """The settings that these environment variables ask for; an empty one counts as unset."""
+        given = {name: value for name, value in env.items() if value}
+        assets = given.get("KUBEBUILDER_ASSETS")
+        return cls(
+            cache=_cache(given),
+            assets=Path(assets).expanduser().absolute() if assets else None,
+            kubernetes_url=given.get("QUARTERDECK_KUBERNETES_URL", KUBERNETES_URL).rstrip("/"),
+            etcd_url=given.get("QUARTERDECK_ETCD_URL", ETCD_URL).rstrip("/"),
+            kwok_url=given.get("QUARTERDECK_KWOK_URL", KWOK_URL).rstrip("/"),
+            download=_switch(given, "QUARTERDECK_DOWNLOAD"),
+            build=_switch(given, "QUARTERDECK_BUILD"),
+            connect_timeout=_seconds(given, "QUARTERDECK_CONNECT_TIMEOUT", 5.0),
+            stall_timeout=_seconds(given, "QUARTERDECK_STALL_TIMEOUT", 30.0),
+            machine=os.uname().machine,
+            environment=dict(env),
+        )
+
+
+def _cache(env: Mapping[str, str]) -> Path:
+    if own := env.get("QUARTERDECK_CACHE"):
+        return Path(own).expanduser().absolute() / "quarterdeck"
+    if xdg := env.get("XDG_CACHE_HOME"):
+        return Path(xdg).absolute() / "quarterdeck"
+    home = Path(env["HOME"]) if "HOME" in env else Path.home()
+    return home / ".cache" / "quarterdeck"
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    value = env.get(name, "on")
+    if (chosen := _SWITCH.get(value.lower())) is None:
+        raise BinariesUnavailable(f"{name}={value} is neither on nor off; set it to one of them")
+    return chosen
+
+
+def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
+    value = env.get(name)
+    if value is None:
+        return default
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds < 86400.0:
+        raise BinariesUnavailable(f"{name}={value} is no number of seconds; set it to, say, 5")
+    return seconds
