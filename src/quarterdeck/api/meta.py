@@ -1,11 +1,28 @@
 """What all Kubernetes objects share: where a kind is served, its key, its metadata.
 
-Our own kinds are typed (subclasses of `TypedObject`); foreign kinds stay plain dictionaries,
-so that fields we do not know survive.
+Our own kinds are typed (subclasses of `TypedObject`, made of `Part`s); foreign kinds stay plain
+dictionaries, so that fields we do not know survive.
+
+How a typed field goes over the wire, decided once for all kinds:
+
+- A field without a Python default is required: in the CRD, when decoding, and always sent.
+- An optional field is `T | None = None`. None is "not there" and is not sent; every other value
+  is sent, also `""`, `0` and one that equals the server's default. So server-side apply owns
+  exactly what was set, and a value can be put back to its default.
+- Lists and maps default to empty, and an empty one is not sent: it means the same as none. A
+  field where an empty list says something of its own is `tuple[T, ...] | None = None`.
+- `always("")` is for text that is sent even when it is empty. A condition's message is such a
+  field: applying a condition without it would leave there what somebody else has written.
+- The default that the API server fills in is part of the schema (`schema.default`), never a
+  Python default. Where an absent value has a meaning, a property of the type says which.
+- Decoding is lenient: unknown fields are dropped, and enums, bounds and patterns are not checked
+  again, because the API server has done that, maybe by an older or newer CRD than ours.
+
+A decoded object has lost the fields we do not know: it is never PUT back, only applied or patched.
 """
 
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -64,7 +81,39 @@ class ObjectMeta(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tru
     managed_fields: list[ManagedFields] = []
 
 
-class TypedObject(msgspec.Struct, kw_only=True, rename="camel"):
+V = TypeVar("V")
+
+
+def always(value: V) -> V:
+    """A field's default that is sent nevertheless; see the module's rules."""
+    # msgspec leaves out a value that *is* the default; what a factory makes is no default to it.
+    made: V = msgspec.field(default_factory=lambda: value)
+    return made
+
+
+class _WireMeta(msgspec.StructMeta):
+    """Gives every subclass the settings that make up the rules above."""
+
+    # msgspec hands down most settings to subclasses, but not `kw_only`, and type checkers take
+    # none of them over; so they are set here, and said to type checkers on `Part`.
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **given: Any
+    ) -> Any:
+        settings: dict[str, Any] = {
+            "kw_only": True,
+            "frozen": True,
+            "rename": "camel",
+            "omit_defaults": True,
+        }
+        return super().__new__(mcls, name, bases, namespace, **(settings | given))
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class Part(msgspec.Struct, metaclass=_WireMeta, kw_only=True, frozen=True):
+    """The base of what our kinds are made of: specs, statuses, list entries."""
+
+
+class TypedObject(Part):
     """The base of our own kinds."""
 
     api_version: str = ""

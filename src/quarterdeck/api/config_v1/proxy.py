@@ -1,0 +1,75 @@
+"""Proxy: how the cluster reaches the outside."""
+
+import msgspec
+
+from quarterdeck.api.custom_resource import ALL_PROFILES, Column, CustomResource
+from quarterdeck.api.meta import Part, TypedObject, always
+
+
+class ConfigMapNameReference(Part):
+    """A ConfigMap in the namespace `openshift-config`."""
+
+    name: str
+    """The ConfigMap's name; empty for none."""
+
+
+class ProxySpec(Part):
+    """The proxy that is wanted."""
+
+    http_proxy: str | None = None
+    """The URL of the proxy for HTTP requests. Empty or absent means none."""
+
+    https_proxy: str | None = None
+    """The URL of the proxy for HTTPS requests. Empty or absent means none."""
+
+    no_proxy: str | None = None
+    """Hosts, domains, addresses and networks to reach without the proxy, separated by commas."""
+
+    readiness_endpoints: tuple[str, ...] = ()
+    """URLs that must be reachable through the proxy before it is taken into use."""
+
+    trusted_ca: ConfigMapNameReference | None = msgspec.field(default=None, name="trustedCA")
+    """The ConfigMap with the certificates of authorities to trust besides the system's, under the
+    key `ca-bundle.crt`. It is needed where the proxy re-encrypts what passes through it."""
+
+
+class ProxyStatus(Part):
+    """The proxy that is in use."""
+
+    http_proxy: str | None = None
+    """The URL of the proxy in use for HTTP requests."""
+
+    https_proxy: str | None = None
+    """The URL of the proxy in use for HTTPS requests."""
+
+    no_proxy: str | None = None
+    """What is reached without the proxy: what was asked for, and the cluster's own networks."""
+
+
+class Proxy(TypedObject):
+    """The cluster-wide proxy. The one that counts is named `cluster`."""
+
+    api_version: str = always("config.openshift.io/v1")
+    kind: str = always("Proxy")
+
+    spec: ProxySpec
+    """The proxy that is wanted."""
+
+    status: ProxyStatus = ProxyStatus()
+    """The proxy that is in use."""
+
+
+PROXIES = CustomResource(
+    group="config.openshift.io",
+    version="v1",
+    kind="Proxy",
+    plural="proxies",
+    namespaced=False,
+    type=Proxy,
+    columns=(
+        Column("HTTP", ".status.httpProxy", "The proxy in use for HTTP."),
+        Column("HTTPS", ".status.httpsProxy", "The proxy in use for HTTPS."),
+        Column("No-Proxy", ".status.noProxy", "What is reached directly.", priority=1),
+    ),
+    profiles=ALL_PROFILES,
+)
