@@ -1,1 +1,1 @@
-"""The pytest plugin on top of the local cluster, for our tests and for others'."""
+"""Testing operators against a real API server: the pytest plugin, and what it is made of."""

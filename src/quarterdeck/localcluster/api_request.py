@@ -1,0 +1,93 @@
+"""Single requests to the cluster's components, for probes and for the first objects.
+
+Deliberately small: one connection per request, no retries. Operators use `quarterdeck.kube`.
+"""
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quarterdeck.localcluster.certificates import certificate_path, key_path
+from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.localcluster.ports import LOOPBACK
+
+FIELD_MANAGER = "quarterdeck-local"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a component said."""
+
+    status: int
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """The object in the body."""
+        return json.loads(self.body)
+
+
+class Requests:
+    """Requests to one loopback port, signed in with one client certificate."""
+
+    def __init__(self, port: int, pki: Path, *, user: str, authority: str = "ca") -> None:
+        self._port = port
+        self._tls = ssl.create_default_context(cafile=str(certificate_path(pki, authority)))
+        self._tls.load_cert_chain(certificate_path(pki, user), key_path(pki, user))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        accept: str = "application/json",
+        timeout: float = 10,
+    ) -> Answer:
+        """One request and its answer; OSError when nobody answers."""
+        connection = http.client.HTTPSConnection(
+            LOOPBACK, self._port, context=self._tls, timeout=timeout
+        )
+        try:
+            headers = {"Content-Type": content_type, "Accept": accept}
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.read())
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"broken answer from port {self._port}: {error!r}") from error
+        finally:
+            connection.close()
+
+    def ready(self, path: str) -> bool:
+        """Whether the component says that it is ready."""
+        try:
+            return self.send("GET", path, timeout=2).ok
+        except OSError:
+            return False
+
+    def apply(self, path: str, manifest: dict[str, Any]) -> None:
+        """Make an object be as the manifest says, by server-side apply."""
+        name = manifest["metadata"]["name"]
+        address = f"{path}/{name}?fieldManager={FIELD_MANAGER}&force=true"
+        answer = self.send(
+            "PATCH", address, json.dumps(manifest).encode(), "application/apply-patch+yaml"
+        )
+        if not answer.ok:
+            raise LocalClusterError(
+                f"the API server refused {manifest['kind']} {name}: {_message(answer)}"
+            )
+
+
+def _message(answer: Answer) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, LookupError, TypeError):
+        return f"HTTP {answer.status}"

@@ -1,0 +1,195 @@
+"""The command line of each component, as a pure function of settings, places and ports.
+
+Nothing listens beyond loopback, nobody is let in without a certificate or a token, and each
+component speaks to the API server under a name of its own.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from quarterdeck.localcluster.certificates import (
+    SERVICE_NETWORK,
+    certificate_path,
+    key_path,
+    public_key_path,
+)
+from quarterdeck.localcluster.ports import LOOPBACK, Ports
+from quarterdeck.localcluster.state import Layout
+
+Component = Literal["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
+
+COMPONENTS: tuple[Component, ...] = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+)
+"""All components in the order in which they depend on each other."""
+
+SIMULATED_NODE = "simulated"
+POD_NETWORK = "10.244.0.0/16"
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command lines depend on."""
+
+    layout: Layout
+    ports: Ports
+    stages: Path
+    durable: bool = True
+    """False lets etcd answer before its data is on disk: quicker, for tests only."""
+    audit: bool = False
+    """Write every request, without bodies, to the audit log."""
+
+    @property
+    def api_url(self) -> str:
+        """The API server's address."""
+        return f"https://{LOOPBACK}:{self.ports.kube_apiserver}"
+
+    @property
+    def etcd_url(self) -> str:
+        """Where etcd serves the API server."""
+        return f"https://{LOOPBACK}:{self.ports.etcd_client}"
+
+    def certificate(self, name: str) -> str:
+        """The path of a certificate, as an argument."""
+        return str(certificate_path(self.layout.pki, name))
+
+    def key(self, name: str) -> str:
+        """The path of a private key, as an argument."""
+        return str(key_path(self.layout.pki, name))
+
+
+def arguments(component: Component, setup: Setup) -> list[str]:
+    """What a component is started with, without the program itself."""
+    match component:
+        case "etcd":
+            return etcd_arguments(setup)
+        case "kube-apiserver":
+            return apiserver_arguments(setup)
+        case "kube-controller-manager":
+            return controller_manager_arguments(setup)
+        case "kube-scheduler":
+            return scheduler_arguments(setup)
+        case "kwok":
+            return kwok_arguments(setup)
+
+
+def etcd_arguments(setup: Setup) -> list[str]:
+    """A cluster of one, which serves holders of its own authority's certificates."""
+    peer_url = f"https://{LOOPBACK}:{setup.ports.etcd_peer}"
+    options = [
+        "--name=local",
+        f"--data-dir={setup.layout.etcd_data}",
+        f"--listen-client-urls={setup.etcd_url}",
+        f"--advertise-client-urls={setup.etcd_url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=local={peer_url}",
+        "--client-cert-auth",
+        f"--trusted-ca-file={setup.certificate('etcd-ca')}",
+        f"--cert-file={setup.certificate('etcd')}",
+        f"--key-file={setup.key('etcd')}",
+        "--peer-client-cert-auth",
+        f"--peer-trusted-ca-file={setup.certificate('etcd-ca')}",
+        f"--peer-cert-file={setup.certificate('etcd-peer')}",
+        f"--peer-key-file={setup.key('etcd-peer')}",
+        "--log-level=warn",
+    ]
+    if not setup.durable:
+        options.append("--unsafe-no-fsync")
+    return options
+
+
+def apiserver_arguments(setup: Setup) -> list[str]:
+    """The kube-apiserver, the only way to etcd."""
+    options = [
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
+        f"--secure-port={setup.ports.kube_apiserver}",
+        f"--etcd-servers={setup.etcd_url}",
+        f"--etcd-cafile={setup.certificate('etcd-ca')}",
+        f"--etcd-certfile={setup.certificate('etcd-client')}",
+        f"--etcd-keyfile={setup.key('etcd-client')}",
+        f"--tls-cert-file={setup.certificate('kube-apiserver')}",
+        f"--tls-private-key-file={setup.key('kube-apiserver')}",
+        f"--client-ca-file={setup.certificate('ca')}",
+        "--anonymous-auth=false",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        # An endpoint may not be a loopback address, so the API server announces none.
+        "--endpoint-reconciler-type=none",
+        f"--service-cluster-ip-range={SERVICE_NETWORK}",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-key-file={public_key_path(setup.layout.pki, 'service-account')}",
+        f"--service-account-signing-key-file={setup.key('service-account')}",
+        f"--kubelet-certificate-authority={setup.certificate('ca')}",
+        f"--kubelet-client-certificate={setup.certificate('kubelet-client')}",
+        f"--kubelet-client-key={setup.key('kubelet-client')}",
+        "--kubelet-preferred-address-types=InternalIP,Hostname",
+        "--allow-privileged=true",
+        "--profiling=false",
+    ]
+    if setup.audit:
+        options += [
+            f"--audit-policy-file={setup.layout.audit_policy}",
+            f"--audit-log-path={setup.layout.audit_log}",
+            "--audit-log-mode=blocking",
+        ]
+    return options
+
+
+def controller_manager_arguments(setup: Setup) -> list[str]:
+    """The kube-controller-manager, each of its controllers under its own ServiceAccount."""
+    return [
+        *_served("kube-controller-manager", setup.ports.kube_controller_manager, setup),
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={setup.key('service-account')}",
+        f"--root-ca-file={setup.certificate('ca')}",
+        f"--cluster-signing-cert-file={setup.certificate('ca')}",
+        f"--cluster-signing-key-file={setup.key('ca')}",
+        # One client on a loopback API server: waiting for a turn would only slow tests down.
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
+
+
+def scheduler_arguments(setup: Setup) -> list[str]:
+    """The kube-scheduler."""
+    return [
+        *_served("kube-scheduler", setup.ports.kube_scheduler, setup),
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
+
+
+def kwok_arguments(setup: Setup) -> list[str]:
+    """The player of the node `simulated`, by our stages; it listens nowhere."""
+    return [
+        f"--kubeconfig={setup.layout.kubeconfig_of('kwok')}",
+        f"--config={setup.stages}",
+        f"--manage-single-node={SIMULATED_NODE}",
+        f"--cidr={POD_NETWORK}",
+        "--node-port=0",
+        "--node-lease-duration-seconds=40",
+    ]
+
+
+def _served(component: str, port: int, setup: Setup) -> list[str]:
+    """What the controller manager and the scheduler share: who they are and where they listen."""
+    kubeconfig = setup.layout.kubeconfig_of(component)
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        f"--client-ca-file={setup.certificate('ca')}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={setup.certificate(component)}",
+        f"--tls-private-key-file={setup.key(component)}",
+        "--leader-elect=false",
+        "--profiling=false",
+    ]

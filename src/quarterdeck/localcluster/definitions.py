@@ -1,0 +1,56 @@
+"""Quarterdeck's CustomResourceDefinitions: where they are, and putting them into a cluster."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import quarterdeck
+from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.localcluster.errors import LocalClusterError
+
+_COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_ESTABLISHED_LIMIT = 30.0
+
+
+def definitions_directory() -> Path:
+    """The directory `deploy/crds`: inside an installed package, or beside `src` in a clone."""
+    package = Path(quarterdeck.__file__).parent
+    installed = package / "deploy" / "crds"
+    return installed if installed.is_dir() else package.parents[1] / "deploy" / "crds"
+
+
+def load_definitions(directory: Path) -> list[dict[str, Any]]:
+    """All definitions in the YAML files of a directory, in the order of the files' names."""
+    return [
+        document
+        for file in sorted(directory.glob("*.yaml"))
+        for document in yaml.load_all(file.read_bytes(), Loader=yaml.CSafeLoader)
+        if document
+    ]
+
+
+def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -> list[str]:
+    """Apply definitions, wait until the API server serves them, and return their names."""
+    for definition in definitions:
+        requests.apply(_COLLECTION, definition)
+    waiting = [str(definition["metadata"]["name"]) for definition in definitions]
+    deadline = time.monotonic() + _ESTABLISHED_LIMIT
+    while waiting := [name for name in waiting if not _is_established(requests, name)]:
+        if time.monotonic() > deadline:
+            raise LocalClusterError(
+                f"the API server does not serve {waiting[0]} {_ESTABLISHED_LIMIT:.0f} s after it "
+                f"was applied; see: quarterdeck local kubectl describe crd {waiting[0]}"
+            )
+        time.sleep(0.05)
+    return [str(definition["metadata"]["name"]) for definition in definitions]
+
+
+def _is_established(requests: Requests, name: str) -> bool:
+    found = requests.send("GET", f"{_COLLECTION}/{name}")
+    conditions = found.json().get("status", {}).get("conditions", []) if found.ok else []
+    return any(
+        condition["type"] == "Established" and condition["status"] == "True"
+        for condition in conditions
+    )

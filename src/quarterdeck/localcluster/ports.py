@@ -1,0 +1,126 @@
+"""The ports of a cluster: chosen once, kept with its state, and checked before each start.
+
+Kubeconfigs and pods hold the API server's address, so a cluster keeps its ports for life.
+"""
+
+import errno
+import random
+import socket
+from pathlib import Path
+
+import msgspec
+
+from quarterdeck.localcluster.errors import PortTaken
+from quarterdeck.localcluster.state import Layout, write_private
+
+LOOPBACK = "127.0.0.1"
+
+CANDIDATES = range(20000, 30000)
+"""Below the range from which Linux gives ports to outgoing connections, so that none is
+taken by chance between two starts."""
+
+
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """Where each component listens, on loopback."""
+
+    kube_apiserver: int
+    etcd_client: int
+    etcd_peer: int
+    kube_controller_manager: int
+    kube_scheduler: int
+
+    def by_component(self) -> dict[int, str]:
+        """Each port with the component that listens there."""
+        return {
+            self.kube_apiserver: "kube-apiserver",
+            self.etcd_client: "etcd",
+            self.etcd_peer: "etcd",
+            self.kube_controller_manager: "kube-controller-manager",
+            self.kube_scheduler: "kube-scheduler",
+        }
+
+
+def ports_of(layout: Layout, *, api_port: int | None = None) -> Ports:
+    """The ports of this state directory, chosen and written down at the first call.
+
+    An `api_port` that is asked for replaces the API server's.
+    """
+    try:
+        ports = msgspec.json.decode(layout.ports.read_bytes(), type=Ports)
+    except (FileNotFoundError, msgspec.DecodeError):
+        ports = choose_ports()
+    if api_port is not None:
+        ports = msgspec.structs.replace(ports, kube_apiserver=api_port)
+    write_private(layout.ports, msgspec.json.encode(ports))
+    return ports
+
+
+def choose_ports() -> Ports:
+    """Ports that nobody listens on now, all different."""
+    free: list[int] = []
+    wanted = len(Ports.__struct_fields__)
+    for port in random.sample(CANDIDATES, len(CANDIDATES)):
+        if is_free(port):
+            free.append(port)
+        if len(free) == wanted:
+            return Ports(**dict(zip(Ports.__struct_fields__, free, strict=True)))
+    raise PortTaken(
+        f"no {wanted} free ports on {LOOPBACK} between {CANDIDATES[0]} and {CANDIDATES[-1]}; "
+        "stop what listens there"
+    )
+
+
+def check_ports(ports: Ports) -> None:
+    """Say which port is taken, and by whom, before a component fails on it."""
+    for port, component in ports.by_component().items():
+        if not is_free(port):
+            holder = holder_of(port)
+            raise PortTaken(
+                f"port {port} of {component} is taken"
+                + (f" by {holder}" if holder else "")
+                + "; stop that, or let go of this cluster and its ports with: "
+                "quarterdeck local down --purge"
+            )
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this loopback port now."""
+    with socket.socket() as probe:
+        # As the components do: a connection that lingers from an earlier run is no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+    return True
+
+
+def holder_of(port: int, proc: Path = Path("/proc")) -> str | None:
+    """The program that listens on a port, as `name (pid N)`; None where that cannot be seen."""
+    inodes = {
+        f"socket:[{inode}]"
+        for table in ("net/tcp", "net/tcp6")
+        if (proc / table).exists()
+        for inode in listening_inodes((proc / table).read_text(), port)
+    }
+    for process in proc.glob("[0-9]*"):
+        try:
+            links = {str(link.readlink()) for link in (process / "fd").iterdir()}
+            if inodes & links:
+                return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
+        except OSError:  # ended meanwhile, or another user's
+            continue
+    return None
+
+
+def listening_inodes(table: str, port: int) -> list[str]:
+    """The socket inodes that listen on a port, from the text of /proc/net/tcp."""
+    listen = "0A"
+    found = []
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == listen and int(fields[1].rpartition(":")[2], 16) == port:
+            found.append(fields[9])
+    return found

@@ -1,0 +1,134 @@
+"""Child processes that never outlive us: started, signalled, watched, with a log file each."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from quarterdeck.localcluster import die_with_parent
+
+LOG_TAIL_LINES = 15
+_TAIL_BYTES = 32 * 1024
+
+
+class Spawner:
+    """Starts processes from one thread that lives as long as they should.
+
+    The kernel's "parent" of PR_SET_PDEATHSIG is the thread that forked: were that a passing one,
+    a component restarted from it would be killed when the thread ends.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+
+    def spawn(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path
+    ) -> "subprocess.Popen[bytes]":
+        """A running process that writes to the log file."""
+        return self._thread.submit(_spawn, argv, environment, log).result()
+
+    def close(self) -> None:
+        """End the thread, and with it whatever it has started that still runs."""
+        self._thread.shutdown()
+
+
+def _spawn(
+    argv: Sequence[str], environment: Mapping[str, str], log: Path
+) -> "subprocess.Popen[bytes]":
+    launcher = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*launcher, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environment),
+            # A group of its own: Ctrl-C is for us, who then stop the children in order.
+            process_group=0,
+        )
+
+
+class Process:
+    """One component's process, over its restarts."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        spawner: Spawner,
+        environment: Mapping[str, str],
+        log: Path,
+    ) -> None:
+        self.name = name
+        self.argv = list(argv)
+        self.log = log
+        self._spawner = spawner
+        self._environment = environment
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return self._popen.pid if self._popen and self._popen.poll() is None else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the last process ended; None while it runs or before the first."""
+        return self._popen.poll() if self._popen else None
+
+    def start(self) -> None:
+        """Start the process, unless it runs; an earlier log is kept beside the new one."""
+        if self.pid is not None:
+            return
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".previous.log"))
+        self._popen = self._spawner.spawn(self.argv, environment=self._environment, log=self.log)
+
+    def stop(self, grace: float) -> None:
+        """Ask it to end, and kill it when it has not after `grace` seconds."""
+        if self._popen is None or self.pid is None:
+            return
+        self._popen.send_signal(signal.SIGCONT)  # a paused one would not hear the next
+        self._popen.terminate()
+        try:
+            self._popen.wait(grace)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it without a chance to clean up."""
+        if self._popen is not None:
+            self._popen.kill()
+            self._popen.wait()
+
+    def pause(self) -> None:
+        """Let it stand still: connections stay open, and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused one go on."""
+        self._signal(signal.SIGCONT)
+
+    def last_lines(self) -> str:
+        """The end of its log."""
+        return tail(self.log)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._popen is None or self.pid is None:
+            raise ProcessLookupError(f"{self.name} is not running")
+        self._popen.send_signal(number)
+
+
+def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
+    """The last lines of a file; empty when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

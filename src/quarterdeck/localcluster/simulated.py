@@ -1,0 +1,94 @@
+"""The node `simulated`: the objects that make it, and what its player, kwok, may do.
+
+How its pods behave is said by the stages in `manifests/stages.yaml`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quarterdeck.localcluster.components import SIMULATED_NODE
+
+STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
+
+SIMULATE_ANNOTATION = "quarterdeck.dev/simulate"
+"""On a pod: how it behaves on the simulated node; see the stages for the values."""
+
+LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
+
+_USER = "system:quarterdeck:simulated-node"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_NODE_LEASES = "kube-node-lease"
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """An object and the collection that it belongs to."""
+
+    collection: str
+    body: dict[str, Any]
+
+
+def desired_manifests() -> list[Manifest]:
+    """All that has to be there before kwok starts, in order."""
+    return [
+        Manifest("/api/v1/nodes", desired_node()),
+        Manifest(f"{_RBAC}/clusterroles", _role("ClusterRole", _CLUSTER_RULES)),
+        Manifest(f"{_RBAC}/clusterrolebindings", _binding("ClusterRole")),
+        # The API server makes this namespace too, but only some time after it is ready.
+        Manifest("/api/v1/namespaces", _object("v1", "Namespace", _NODE_LEASES)),
+        Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/roles", _role("Role", _LEASE_RULES)),
+        Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/rolebindings", _binding("Role")),
+    ]
+
+
+def desired_node() -> dict[str, Any]:
+    """The Node, with the role labels that real payloads select; its status is kwok's."""
+    node = _object("v1", "Node", SIMULATED_NODE)
+    node["metadata"]["labels"] = {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": SIMULATED_NODE,
+        "kubernetes.io/os": "linux",
+        "node-role.kubernetes.io/control-plane": "",
+        "node-role.kubernetes.io/master": "",
+        "quarterdeck.dev/node": SIMULATED_NODE,
+    }
+    return node
+
+
+_CLUSTER_RULES = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+    {
+        "apiGroups": [""],
+        "resources": ["nodes/status"],
+        "resourceNames": [SIMULATED_NODE],
+        "verbs": ["patch"],
+    },
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
+    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+
+_LEASE_RULES = [
+    {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "list", "watch", "create", "update"],
+    },
+]
+
+
+def _object(api_version: str, kind: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def _role(kind: str, rules: list[dict[str, list[str]]]) -> dict[str, Any]:
+    return _object("rbac.authorization.k8s.io/v1", kind, _USER) | {"rules": rules}
+
+
+def _binding(kind: str) -> dict[str, Any]:
+    group = "rbac.authorization.k8s.io"
+    return _object(f"{group}/v1", f"{kind}Binding", _USER) | {
+        "roleRef": {"apiGroup": group, "kind": kind, "name": _USER},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": _USER}],
+    }

@@ -1,0 +1,136 @@
+"""Pytest fixtures on a real control plane. Nothing runs until a test asks for one of them.
+
+    control_plane      the worker's own ControlPlane, started once, with the node `simulated`
+    kubeconfig         the path of its administrator's kubeconfig
+    kubectl            its pinned kubectl: kubectl("get", "pods").stdout
+    namespace          the name of a fresh namespace, deleted after the test
+    crds               Quarterdeck's resource types, in the control plane for all later tests
+    clean_cluster      cluster-scoped objects that the test makes are removed after it
+    new_control_plane  makes further control planes, for faults; gone after the test
+
+Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
+makes one of its own with `new_control_plane`. A test that makes cluster-scoped objects asks for
+`clean_cluster`, so that the next one finds none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from quarterdeck.localcluster.controlplane import ControlPlane, Programs
+
+
+class Kubectl(Protocol):
+    """The pinned kubectl against one control plane."""
+
+    def __call__(
+        self,
+        *args: str,
+        input: str | None = None,  # noqa: A002 - as in subprocess.run
+        check: bool = True,
+        kubeconfig: Path | None = None,
+    ) -> CompletedProcess[str]:
+        """What it did; a failed one raises with its error text when checked."""
+
+
+class NewControlPlane(Protocol):
+    """Makes a control plane for one test."""
+
+    def __call__(self, *, started: bool = True, **options: Any) -> "ControlPlane":
+        """A control plane of its own; options are those of `ControlPlane`."""
+
+
+@pytest.fixture(scope="session")
+def control_plane_programs() -> "Programs":
+    """The programs that control planes are made of; found, downloaded or built at first use."""
+    import os
+
+    from quarterdeck.testing.programs import find_programs
+
+    return find_programs(os.environ)
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    control_plane_programs: "Programs", tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[ControlPlane]":
+    """The control plane that all tests of this worker share."""
+    from quarterdeck.localcluster.controlplane import ControlPlane
+
+    state = tmp_path_factory.mktemp("control-plane")
+    with ControlPlane(state, control_plane_programs, durable=False, audit=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(control_plane: "ControlPlane") -> Path:
+    """The kubeconfig of the shared control plane's administrator."""
+    return control_plane.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def kubectl(control_plane: "ControlPlane") -> Kubectl:
+    """The pinned kubectl, as administrator of the shared control plane."""
+    return control_plane.kubectl
+
+
+@pytest.fixture
+def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for this test alone; its deletion goes on while the next test runs."""
+    from quarterdeck.testing.namespaces import create_namespace, delete_namespace, name_for
+
+    name = name_for(request.node.name)
+    create_namespace(control_plane.requests(), name)
+    yield name
+    delete_namespace(control_plane.requests(), name)
+
+
+@pytest.fixture(scope="session")
+def crds(control_plane: "ControlPlane") -> list[str]:
+    """The names of Quarterdeck's resource definitions, all of them served."""
+    from quarterdeck.localcluster.definitions import (
+        definitions_directory,
+        install_definitions,
+        load_definitions,
+    )
+
+    definitions = load_definitions(definitions_directory())
+    return install_definitions(control_plane.requests(), definitions)
+
+
+@pytest.fixture
+def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
+    """Remove the cluster-scoped objects that the test has made, finalizers or not."""
+    from quarterdeck.testing.cluster_scope import remove_added, snapshot
+
+    before = snapshot(control_plane.requests())
+    yield
+    remove_added(control_plane.requests(), before)
+
+
+@pytest.fixture
+def new_control_plane(
+    control_plane_programs: "Programs", tmp_path: Path
+) -> Iterator[NewControlPlane]:
+    """Makes control planes that are killed after the test."""
+    from contextlib import ExitStack
+
+    from quarterdeck.localcluster.controlplane import ControlPlane
+
+    with ExitStack() as stack:
+
+        def make(*, started: bool = True, **options: Any) -> ControlPlane:
+            number = len(list(tmp_path.glob("control-plane-*")))
+            state = options.pop("state", tmp_path / f"control-plane-{number}")
+            options.setdefault("durable", False)
+            made = ControlPlane(state, control_plane_programs, **options)
+            stack.callback(made.close)
+            if started:
+                made.start()
+            return made
+
+        yield make
