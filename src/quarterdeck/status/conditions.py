@@ -1,0 +1,43 @@
+"""Setting one condition among others. Pure: the time is passed in, and a copy comes back."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import msgspec
+
+
+class _Condition(Protocol):
+    """What the standard condition and ClusterOperator's older one have in common."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def last_transition_time(self) -> datetime: ...
+
+
+C = TypeVar("C", bound=_Condition)
+
+
+def find_condition(conditions: Iterable[C], type_: str) -> C | None:
+    """The condition of that type; None when there is none."""
+    return next((one for one in conditions if one.type == type_), None)
+
+
+def set_condition(old: Iterable[C], new: C, now: datetime) -> tuple[C, ...]:
+    """The conditions with this one set; its transition time moves only when its status does.
+
+    The others stay as and where they are, so setting what is already so changes nothing.
+    """
+    old = tuple(old)
+    was = find_condition(old, new.type)
+    # The API's times have whole seconds; a finer one would never compare equal.
+    since = was.last_transition_time if was and was.status == new.status else now
+    dated: C = msgspec.structs.replace(new, last_transition_time=since.replace(microsecond=0))  # type: ignore[type-var]
+    if was is None:
+        return (*old, dated)
+    return tuple(dated if one is was else one for one in old)
