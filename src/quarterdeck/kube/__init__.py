@@ -1,1 +1,68 @@
-"""Talking to Kubernetes: connection and auth, the client, watches, the object cache."""
+"""Talking to Kubernetes: connection and auth, the client, watches, the object cache.
+
+connection = load_kubeconfig()          # or in_cluster(os.environ)
+async with Client(connection) as client:
+    cache = Cache(client, CONFIG_MAPS, own_manager="me")
+"""
+
+from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHeader, TokenFile
+from quarterdeck.kube.backoff import Backoff
+from quarterdeck.kube.cache import Cache
+from quarterdeck.kube.client import Client, ListResult
+from quarterdeck.kube.connection import Connection, in_cluster
+from quarterdeck.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Cause,
+    Conflict,
+    ConnectionFailed,
+    CredentialsError,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeconfigError,
+    KubeError,
+    NotFound,
+    RequestTimeout,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+from quarterdeck.kube.kubeconfig import load_kubeconfig
+from quarterdeck.kube.metrics import RequestMetrics
+from quarterdeck.kube.store import Change
+
+__all__ = [
+    "AlreadyExists",
+    "Anonymous",
+    "ApiError",
+    "Backoff",
+    "Cache",
+    "Cause",
+    "Change",
+    "Client",
+    "Conflict",
+    "Connection",
+    "ConnectionFailed",
+    "Credentials",
+    "CredentialsError",
+    "ExecPlugin",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "KubeError",
+    "KubeconfigError",
+    "ListResult",
+    "NotFound",
+    "RequestMetrics",
+    "RequestTimeout",
+    "ServerError",
+    "StaticHeader",
+    "TokenFile",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnexpectedAnswer",
+    "in_cluster",
+    "load_kubeconfig",
+]

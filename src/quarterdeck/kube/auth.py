@@ -1,0 +1,259 @@
+"""Who we are, for each request: a fixed token, a token file that rotates, an exec plugin.
+
+`Credentials.authorization` is asked before every request and gives the header's value;
+`Credentials.rejected` is told when the server answered 401 and says whether asking again is
+worth a retry. Client certificates live in the connection's TLS context; an exec plugin that
+hands out certificates puts them there.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from quarterdeck.kube.errors import CredentialsError
+from quarterdeck.log import get_logger
+
+log = get_logger("kube.auth")
+
+EXEC_TIMEOUT = 60.0
+_EXPIRY_MARGIN = 10.0  # seconds; a token must not expire on its way to the server
+
+
+class Credentials(Protocol):
+    """A source of the Authorization header."""
+
+    async def authorization(self) -> str | None:
+        """The header's value for the next request, None for no header."""
+
+    def rejected(self) -> bool:
+        """Whether, after a 401, other credentials may come out of the next call."""
+
+
+class Anonymous:
+    """No header: a client certificate, or nothing at all, says who we are."""
+
+    async def authorization(self) -> str | None:
+        """None."""
+        return None
+
+    def rejected(self) -> bool:
+        """No: there is nothing else to try."""
+        return False
+
+
+class StaticHeader:
+    """A bearer token or a user and password that never change."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    @classmethod
+    def bearer(cls, token: str) -> "StaticHeader":
+        """A fixed bearer token."""
+        return cls(f"Bearer {token}")
+
+    @classmethod
+    def basic(cls, user: str, password: str) -> "StaticHeader":
+        """A user and a password."""
+        return cls("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
+
+    async def authorization(self) -> str | None:
+        """The same value every time."""
+        return self._value
+
+    def rejected(self) -> bool:
+        """No: it would be the same again."""
+        return False
+
+
+class TokenFile:
+    """A token in a file that somebody else rotates; read again whenever the file changed.
+
+    The file is looked at before each request (two microseconds), so a rotated token is used
+    from the next request on.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._value = ""
+
+    async def authorization(self) -> str | None:
+        """The token now in the file; the last good one while the file cannot be read."""
+        try:
+            stat = self._path.stat()
+            # The kubelet swaps a symbolic link, an editor writes in place: both show here.
+            seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if seen != self._seen:
+                self._read(seen)
+        except OSError as error:
+            if not self._value:
+                raise CredentialsError(f"token file {self._path}: {error.strerror}") from error
+            log.warning("token file unreadable, using the last token", file=str(self._path))
+        return self._value
+
+    def _read(self, seen: tuple[int, int, int]) -> None:
+        token = self._path.read_text().strip()
+        if token:
+            self._value, self._seen = f"Bearer {token}", seen
+        elif not self._value:
+            raise CredentialsError(f"token file {self._path}: is empty")
+
+    def rejected(self) -> bool:
+        """Yes: the file may have been rotated since the request was sent."""
+        self._seen = None
+        return True
+
+
+class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run an exec plugin, as the kubeconfig says."""
+
+    api_version: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    install_hint: str = ""
+    cluster: Mapping[str, Any] | None = None  # sent along when provideClusterInfo is true
+    where: str = ""  # file and user, for error messages
+
+
+class ExecPlugin:
+    """Credentials from a program, run again when they expire or are rejected."""
+
+    def __init__(
+        self,
+        settings: ExecSettings,
+        tls: ssl.SSLContext | None,
+        environ: Mapping[str, str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._tls = tls
+        self._environ = environ
+        self._now = now
+        self._fresh_until: datetime | None = None
+        self._have = False
+        self._value: str | None = None
+        self._lock = asyncio.Lock()
+
+    async def authorization(self) -> str | None:
+        """The plugin's token; None when it gave a certificate instead."""
+        if not self._fresh():
+            async with self._lock:
+                if not self._fresh():
+                    self._use(await self._run())
+        return self._value
+
+    def rejected(self) -> bool:
+        """Yes: the plugin is run again before the next request."""
+        again, self._have = self._have, False
+        return again
+
+    def _fresh(self) -> bool:
+        if not self._have or self._fresh_until is None:
+            return self._have
+        return (self._fresh_until - self._now()).total_seconds() > _EXPIRY_MARGIN
+
+    async def _run(self) -> "_ExecStatus":
+        s = self._settings
+        info = {"apiVersion": s.api_version, "kind": "ExecCredential", "spec": self._spec()}
+        env = {**self._environ, **s.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                s.command,
+                *s.args,
+                env=env,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            hint = f" ({' '.join(s.install_hint.split())})" if s.install_hint else ""
+            raise self._error(f"cannot be run: {error.strerror}{hint}") from error
+        try:
+            async with asyncio.timeout(EXEC_TIMEOUT):
+                out, err = await process.communicate()
+        except TimeoutError:
+            raise self._error(f"gave no answer in {EXEC_TIMEOUT:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if process.returncode:
+            said = err.decode(errors="replace").strip().splitlines()
+            raise self._error(f"exit code {process.returncode}: {said[-1] if said else 'no words'}")
+        return self._parse(out)
+
+    def _spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._settings.cluster is not None:
+            spec["cluster"] = dict(self._settings.cluster)
+        return spec
+
+    def _parse(self, out: bytes) -> "_ExecStatus":
+        try:
+            answer = msgspec.json.decode(out, type=_ExecCredential)
+        except msgspec.MsgspecError as error:
+            raise self._error(f"its answer is not an ExecCredential: {error}") from error
+        status = answer.status
+        if answer.api_version != self._settings.api_version:
+            raise self._error(
+                f"answered apiVersion {answer.api_version!r}, "
+                f"the kubeconfig says {self._settings.api_version!r}"
+            )
+        if status is None or not (status.token or status.client_certificate_data):
+            raise self._error("its answer has neither token nor client certificate")
+        return status
+
+    def _use(self, status: "_ExecStatus") -> None:
+        if status.client_certificate_data:
+            if self._tls is None:
+                raise self._error("gave a client certificate for a server without TLS")
+            load_pem_pair(self._tls, status.client_certificate_data, status.client_key_data)
+        self._value = f"Bearer {status.token}" if status.token else None
+        self._fresh_until = status.expiration_timestamp
+        self._have = True
+
+    def _error(self, why: str) -> CredentialsError:
+        return CredentialsError(
+            f"{self._settings.where}exec plugin {self._settings.command}: {why}"
+        )
+
+
+class _ExecStatus(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _ExecStatus | None = None
+
+
+def load_pem_pair(tls: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Let the context show this certificate.
+
+    Python reads the pair from a file only, so it is in one, readable by us alone, for the
+    moment of the call.
+    """
+    handle, name = tempfile.mkstemp(prefix="quarterdeck-", suffix=".pem")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{certificate}\n{key}\n")
+        tls.load_cert_chain(name)
+    finally:
+        Path(name).unlink()

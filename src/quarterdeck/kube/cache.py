@@ -1,0 +1,238 @@
+"""Follows one resource: a list, then a watch from its version, for as long as it runs.
+
+The decisions are in `store`; this is the loop around it: when to list again, when to reopen the
+watch, how long to wait in between. Everything the cache hands out is shared with all its other
+users: **do not change an object that you got from a cache**; copy it first.
+"""
+
+import asyncio
+import builtins
+import gc
+import random
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Generic, NoReturn, TypeVar
+
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.kube.backoff import Backoff
+from quarterdeck.kube.client import Client, collection, selectors
+from quarterdeck.kube.codec import (
+    Added,
+    Bookmark,
+    Codec,
+    Deleted,
+    Event,
+    Failure,
+    Listing,
+    Modified,
+    Unreadable,
+    collector_paused,
+)
+from quarterdeck.kube.errors import (
+    ApiError,
+    Gone,
+    KubeError,
+    ServerError,
+    error_from_status,
+)
+from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.store import Index, Store, Subscriber
+from quarterdeck.log import get_logger
+
+log = get_logger("kube.cache")
+
+T = TypeVar("T", bound="TypedObject | Object")
+
+WATCH_TIMEOUT = 300.0
+"""Seconds after which the server ends a watch, at least; up to half as much is added at random."""
+
+
+class Cache(Generic[T]):
+    """The objects of one resource, as the server has them; one per resource and selector."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        name: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Index[T]] | None = None,
+        own_manager: str | None = None,
+        keep_all_managed_fields: bool = False,
+        watch_timeout: float = WATCH_TIMEOUT,
+    ) -> None:
+        """Follow what the selectors let through.
+
+        `name` makes it a watch of a single object. Of managedFields only the entries of
+        `own_manager` are kept, unless all are asked for.
+        """
+        managers = [own_manager] if own_manager else []
+        self.resource = resource
+        self._codec = Codec(resource, managers=None if keep_all_managed_fields else managers)
+        self._store: Store[T] = Store(self._codec.identify, indexes)
+        self._client = client
+        self._path = collection(resource, namespace)
+        self._query = selectors(label_selector, field_selector, name)
+        self._only = Key(namespace, name)
+        self._labels_match = parse_selector(label_selector)
+        self._by_fields = bool(field_selector)
+        self._watch_timeout = watch_timeout
+        self._backoff = Backoff(0.2, 30.0)
+        self._stale = True  # a list is needed before the next watch
+        self._synced = asyncio.Event()
+
+    # --- reading
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list is in."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return when the first list is in."""
+        await self._synced.wait()
+
+    def get(self, key: Key) -> T | None:
+        """The object, shared: do not change it."""
+        return self._store.objects.get(key)
+
+    def list(self) -> builtins.list[T]:
+        """All objects, shared: do not change them."""
+        return list(self._store.objects.values())
+
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """The objects that an index has under a value, shared: do not change them."""
+        return self._store.by_index(name, value)
+
+    def __len__(self) -> int:
+        return len(self._store.objects)
+
+    def subscribe(self, subscriber: Subscriber[T]) -> None:
+        """Call a function for each change, in the event loop, from now on.
+
+        What is held already comes first, as added. It must be quick and must not raise.
+        """
+        self._store.subscribe(subscriber)
+
+    # --- our own writes; the client calls these while the cache runs
+
+    def put(self, obj: T) -> None:
+        """Take the answer to a write, unless something newer is known or it is not ours."""
+        if self._admits(obj):
+            self._store.put(self._codec.trimmed(obj))
+
+    def forget(self, key: Key, uid: str) -> None:
+        """Take it that an object was deleted by us."""
+        self._store.forget(key, uid)
+
+    def _admits(self, obj: T) -> bool:
+        """Whether the server would send us this object; when unsure, the watch decides."""
+        key = self._codec.identify(obj)[0]
+        only = self._only
+        if (only.namespace and key.namespace != only.namespace) or (
+            only.name and key.name != only.name
+        ):
+            return False
+        if self._by_fields and key not in self._store.objects:
+            return False
+        return self._labels_match(self._codec.labels(obj))
+
+    # --- following
+
+    async def run(self) -> NoReturn:
+        """Follow the server until cancelled; faults are logged, waited out and recovered from."""
+        with self._client.listening(self.resource, self):
+            while True:
+                try:
+                    if self._stale:
+                        await self._list()
+                    await self._watch()
+                except KubeError as error:
+                    await self._wait_after(error)
+
+    async def _wait_after(self, error: KubeError) -> None:
+        if isinstance(error, Gone):
+            self._stale = True
+            log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
+        else:
+            # An answer that keeps coming back is not about the network: start from a list.
+            self._stale |= isinstance(error, ApiError) and self._backoff.failures >= 2
+            log.warning(
+                "cache lost its server, will try again",
+                resource=self.resource.plural,
+                error=str(error),
+            )
+        await asyncio.sleep(self._backoff.next())
+
+    async def _list(self) -> None:
+        started = time.monotonic()
+        pages = await self._fetch()
+        version = int(pages[-1].resource_version)
+        with collector_paused():
+            self._store.replace(
+                (item for page in pages for item in page.items),
+                version,
+                {key for page in pages for key in page.unreadable},
+            )
+        self._stale = False
+        if not self.synced:
+            # What is here at the start is here to stay: spare the collector looking at it.
+            gc.freeze()
+            self._synced.set()
+        log.v(2).info(
+            "cache listed",
+            resource=self.resource.plural,
+            objects=len(self),
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    async def _fetch(self) -> builtins.list[Listing[T]]:
+        """The whole list, from the server's cache if that is not older than what we know."""
+        known = str(self._store.version)
+        try:
+            return await self._pages(limit=0, version=known)
+        except ServerError as error:
+            if error.code != 504:
+                raise
+            # The server says that our version is in the future: its history was rewound.
+            log.warning("server is behind, listing its storage", resource=self.resource.plural)
+        try:
+            return await self._pages(limit=500, version=None)
+        except Gone:  # the storage was compacted between two pages
+            return await self._pages(limit=0, version=None)
+
+    async def _pages(self, limit: int, version: str | None) -> builtins.list[Listing[T]]:
+        pages = self._client.pages(self._codec, self._path, self._query, limit, version)
+        return [page async for page in pages]
+
+    async def _watch(self) -> None:
+        """Take events until the stream ends; returns when the server ended it in order."""
+        lasting = self._watch_timeout * (1 + random.random() / 2)  # noqa: S311 jitter
+        query = {**self._query, "resourceVersion": str(self._store.version)}
+        async with aclosing(self._client.lines(self._path, query, lasting)) as stream:
+            async for lines in stream:
+                self._apply(self._codec.events(lines))
+        self._backoff.reset()
+
+    def _apply(self, events: builtins.list[Event[T]]) -> None:
+        store = self._store
+        for event in events:
+            kind = type(event)
+            if kind is Modified or kind is Added:
+                store.upsert(event.object)  # type: ignore[union-attr,arg-type]
+            elif kind is Deleted:
+                store.delete(event.object)  # type: ignore[union-attr,arg-type]
+            elif isinstance(event, Bookmark):
+                store.advance(event.version)
+            elif isinstance(event, Failure):
+                raise error_from_status("WATCH", self._path, event.object)
+            elif isinstance(event, Unreadable):
+                if event.deleted:
+                    store.delete_key(event.key, event.version)
+                else:
+                    store.advance(event.version)
+        self._backoff.reset()

@@ -1,0 +1,328 @@
+"""Bytes to objects: lists, watch events, and what to do with an object that does not decode.
+
+A watch is decoded in one pass per chunk of complete lines; only when that fails is each line
+taken by itself, envelope first with its object left raw, so that one malformed object costs
+only itself. Objects are made lean on the way in: of managedFields only the wanted managers'
+entries stay, and the strings that all objects of a kind share are shared.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar, Union, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.kube.errors import Status
+from quarterdeck.log import get_logger
+
+log = get_logger("kube.codec")
+
+T = TypeVar("T", bound="TypedObject | Object")
+
+Identity = tuple[Key, str, int]
+"""An object's key, uid and resourceVersion; versions are numbers, to be compared."""
+
+
+class _WatchEvent(msgspec.Struct, tag_field="type"):
+    """The envelope of a watch event: `{"type": ..., "object": ...}`."""
+
+
+class Added(_WatchEvent, Generic[T], tag="ADDED"):
+    """An object that is new, or new to the selector."""
+
+    object: T
+
+
+class Modified(_WatchEvent, Generic[T], tag="MODIFIED"):
+    """An object that changed."""
+
+    object: T
+
+
+class Deleted(_WatchEvent, Generic[T], tag="DELETED"):
+    """An object that is gone, or no longer matches the selector, as it was last."""
+
+    object: T
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _BookmarkObject(msgspec.Struct):
+    # Of its kind's type only by name: required fields are null in it.
+    metadata: _Version
+
+
+class Bookmark(_WatchEvent, tag="BOOKMARK"):
+    """Nothing happened up to a version."""
+
+    object: _BookmarkObject
+
+    @property
+    def version(self) -> int:
+        """The version up to which everything has been sent."""
+        return int(self.object.metadata.resource_version)
+
+
+class Failure(_WatchEvent, tag="ERROR"):
+    """The stream ends here, and why."""
+
+    object: Status
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An object that does not decode into its type; only its name could be read."""
+
+    key: Key
+    version: int
+    deleted: bool
+
+
+Event = Added[T] | Modified[T] | Deleted[T] | Bookmark | Failure | Unreadable
+
+
+class Listing(msgspec.Struct, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    resource_version: str
+    next: str = ""
+    unreadable: list[Key] = []
+
+
+class _PartialMeta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = "0"
+
+
+class _Partial(msgspec.Struct):
+    metadata: _PartialMeta
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+Item = TypeVar("Item")
+
+
+class _List(msgspec.Struct, Generic[Item]):
+    metadata: _ListMeta
+    # A null list is what Go writes for an empty one.
+    items: list[Item] | None = None
+
+
+_RAW_EVENT = msgspec.json.Decoder(_RawEvent)
+_RAW_LIST = msgspec.json.Decoder(_List[msgspec.Raw])
+_PARTIAL = msgspec.json.Decoder(_Partial)
+
+
+class Codec(Generic[T]):
+    """Decodes answers about one resource."""
+
+    def __init__(
+        self,
+        resource: Resource[T],
+        *,
+        managers: Sequence[str] | None = None,
+    ) -> None:
+        """Keep the managedFields of these managers; all of them when None is given."""
+        self._resource = resource
+        self._api_version = resource.api_version
+        self._kind = resource.kind
+        self._managers = None if managers is None else frozenset(managers)
+        typed = issubclass(resource.type, msgspec.Struct)
+        of: Any = resource.type if typed else dict[str, Any]
+        self._object: msgspec.json.Decoder[T] = msgspec.json.Decoder(of)
+        self._event: msgspec.json.Decoder[Event[T]] = msgspec.json.Decoder(
+            Union[Added[of], Modified[of], Deleted[of], Bookmark, Failure]  # noqa: UP007 a run-time value
+        )
+        self._list: msgspec.json.Decoder[_List[T]] = msgspec.json.Decoder(_List[of])
+        self.identify = cast("Callable[[T], Identity]", _of_struct if typed else _of_dict)
+        self.labels = cast(
+            "Callable[[T], dict[str, str]]", _struct_labels if typed else _dict_labels
+        )
+        self.lean = cast("Callable[[T], T]", self._lean_struct if typed else self._lean_dict)
+        self._trimmed = cast(
+            "Callable[[T], T]", self._trimmed_struct if typed else self._trimmed_dict
+        )
+
+    def object(self, body: bytes | msgspec.Raw) -> T:
+        """The one object of an answer, with all its managedFields."""
+        return self._object.decode(body)
+
+    def trimmed(self, obj: T) -> T:
+        """The object with only the wanted managedFields; the one given is left as it is."""
+        return obj if self._managers is None else self._trimmed(obj)
+
+    def events(self, lines: bytes | bytearray) -> list[Event[T]]:
+        """The events in some complete lines."""
+        try:
+            events = self._event.decode_lines(lines)
+        except msgspec.MsgspecError:
+            events = [self._one_event(line) for line in bytes(lines).splitlines() if line]
+        lean = self.lean
+        for event in events:
+            kind = type(event)
+            if kind is Modified or kind is Added or kind is Deleted:
+                lean(event.object)  # type: ignore[union-attr,arg-type]
+        return events
+
+    def listing(self, body: bytes) -> Listing[T]:
+        """One page of a list; items that do not decode are logged and named."""
+        with collector_paused():
+            return self._listing(body)
+
+    def _listing(self, body: bytes) -> Listing[T]:
+        unreadable: list[Key] = []
+        try:
+            page = self._list.decode(body)
+            items = page.items or []
+            meta = page.metadata
+        except msgspec.MsgspecError:
+            raw = _RAW_LIST.decode(body)
+            items = [obj for item in raw.items or () if (obj := self._item(item, unreadable))]
+            meta = raw.metadata
+        for item in items:
+            self.lean(item)
+        return Listing(items, meta.resource_version, meta.continue_, unreadable)
+
+    def _item(self, raw: msgspec.Raw, unreadable: list[Key]) -> T | None:
+        try:
+            return self._object.decode(raw)
+        except msgspec.MsgspecError as error:
+            key, _ = self._complain(raw, error)
+            unreadable.append(key)
+            return None
+
+    def _one_event(self, line: bytes) -> Event[T]:
+        try:
+            return self._event.decode(line)
+        except msgspec.MsgspecError as error:
+            raw = _RAW_EVENT.decode(line)
+            key, version = self._complain(raw.object, error)
+            return Unreadable(key, version, raw.type == "DELETED")
+
+    def _complain(self, raw: msgspec.Raw, error: Exception) -> tuple[Key, int]:
+        """Log an object that does not decode; its key and version as far as they can be read."""
+        try:
+            meta = _PARTIAL.decode(raw).metadata
+            key, version = Key(meta.namespace, meta.name), int(meta.resource_version)
+        except (msgspec.MsgspecError, ValueError):
+            key, version = Key("", ""), 0
+        log.error(
+            "object skipped, it does not decode",
+            resource=self._resource.plural,
+            key=str(key),
+            error=str(error),
+        )
+        return key, version
+
+    def _lean_struct(self, obj: TypedObject) -> TypedObject:
+        # One string for all of a kind.
+        force_setattr(obj, "api_version", self._api_version)
+        force_setattr(obj, "kind", self._kind)
+        if self._managers is not None and obj.metadata.managed_fields:
+            wanted = self._managers
+            obj.metadata.managed_fields = [
+                entry for entry in obj.metadata.managed_fields if entry.manager in wanted
+            ]
+        return obj
+
+    def _lean_dict(self, obj: Object) -> Object:
+        # Items of a built-in kind's list come without these two.
+        obj["apiVersion"] = self._api_version
+        obj["kind"] = self._kind
+        meta = obj["metadata"]
+        if self._managers is not None and "managedFields" in meta:
+            self._trim(meta)
+        return obj
+
+    def _trim(self, meta: Object) -> None:
+        wanted = self._managers or ()
+        kept = [entry for entry in meta["managedFields"] if entry.get("manager") in wanted]
+        if kept:
+            meta["managedFields"] = kept
+        else:
+            del meta["managedFields"]
+
+    def _trimmed_struct(self, obj: TypedObject) -> TypedObject:
+        wanted = self._managers or ()
+        kept = [entry for entry in obj.metadata.managed_fields if entry.manager in wanted]
+        meta = msgspec.structs.replace(obj.metadata, managed_fields=kept)
+        return msgspec.structs.replace(obj, metadata=meta)
+
+    def _trimmed_dict(self, obj: Object) -> Object:
+        meta = dict(obj["metadata"])
+        if "managedFields" in meta:
+            self._trim(meta)
+        return {**obj, "metadata": meta}
+
+
+def _of_struct(obj: TypedObject) -> Identity:
+    meta = obj.metadata
+    return Key(meta.namespace, meta.name), meta.uid, int(meta.resource_version)
+
+
+def _of_dict(obj: Object) -> Identity:
+    meta = obj["metadata"]
+    return (
+        Key(meta.get("namespace", ""), meta["name"]),
+        meta["uid"],
+        int(meta["resourceVersion"]),
+    )
+
+
+def _struct_labels(obj: TypedObject) -> dict[str, str]:
+    return obj.metadata.labels
+
+
+def _dict_labels(obj: Object) -> dict[str, str]:
+    labels: dict[str, str] = obj["metadata"].get("labels") or {}
+    return labels
+
+
+class LineSplitter:
+    """Cuts a stream into runs of complete lines, whatever a line's length.
+
+    A partial line is kept as the pieces it came in and joined once, so a line of many pieces
+    costs no more than its bytes.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> bytes:
+        """All lines that are complete now, newlines included; empty when none is."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._pieces.append(chunk)
+            return b""
+        if not self._pieces and end == len(chunk):
+            return chunk
+        complete = b"".join([*self._pieces, chunk[:end]])
+        self._pieces = [chunk[end:]] if end < len(chunk) else []
+        return complete
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection inside: on a big list it costs more than the parser."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

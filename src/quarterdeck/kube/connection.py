@@ -1,0 +1,133 @@
+"""Where the API server is and how to reach it: address, TLS, credentials, proxy.
+
+A `Connection` is settings only; `quarterdeck.kube.kubeconfig` reads one from files, and
+`in_cluster` from what the kubelet puts into every pod. TLS is always verified: there is no
+setting that turns it off.
+"""
+
+import ipaddress
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from quarterdeck import __version__
+from quarterdeck.kube.auth import Anonymous, Credentials, TokenFile
+from quarterdeck.kube.errors import KubeconfigError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+USER_AGENT = f"quarterdeck/{__version__}"
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a client needs to know about the server and about itself."""
+
+    server: str
+    """`https://host:port`, with a path in front of some proxies; plain HTTP only to loopback."""
+    tls: ssl.SSLContext | None
+    credentials: Credentials = msgspec.field(default_factory=Anonymous)
+    tls_server_name: str | None = None
+    """The name that the server's certificate must carry, if it is not the host's."""
+    proxy: str | None = None
+    namespace: str = "default"
+    """Where objects go when nobody says otherwise."""
+    user_agent: str = USER_AGENT
+    headers: Mapping[str, str | Sequence[str]] = {}
+    """Sent with every request; impersonation is in here."""
+
+    @property
+    def host(self) -> str:
+        """Host and port, as the metrics name the server."""
+        return urlsplit(self.server).netloc
+
+    def acting_as(self, user: str, groups: Sequence[str] = ()) -> "Connection":
+        """The same connection, impersonating somebody.
+
+        The server adds a service account's own groups when none are given.
+        """
+        headers: dict[str, str | Sequence[str]] = {**self.headers, "Impersonate-User": user}
+        if groups:
+            headers["Impersonate-Group"] = tuple(groups)
+        return msgspec.structs.replace(self, headers=headers)
+
+    def with_credentials(self, credentials: Credentials) -> "Connection":
+        """The same server, as somebody else (a client certificate, if any, is still shown)."""
+        return msgspec.structs.replace(self, credentials=credentials)
+
+
+def verified_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.SSLContext:
+    """A context that trusts these authorities alone, or the system's when none is given."""
+    tls = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Without it OpenSSL trusts only self-signed roots, and a kubeconfig may name an intermediate.
+    tls.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return tls
+
+
+def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
+    """The connection of a pod; its token file is read again as the kubelet rotates it."""
+    host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise KubeconfigError(
+            "not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; "
+            "give a kubeconfig"
+        )
+    authority, token, namespace = (directory / n for n in ("ca.crt", "token", "namespace"))
+    if not token.is_file():
+        raise KubeconfigError(
+            f"{token}: missing; is automountServiceAccountToken off for this pod?"
+        )
+    try:
+        tls = verified_tls(ca_file=str(authority))
+    except (OSError, ssl.SSLError) as error:
+        raise KubeconfigError(f"{authority}: {error.strerror or error}") from error
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return Connection(
+        server=server,
+        tls=tls,
+        credentials=TokenFile(token),
+        proxy=proxy_from_env(server, env),
+        namespace=namespace.read_text().strip() if namespace.is_file() else "default",
+    )
+
+
+def proxy_from_env(server: str, env: Mapping[str, str]) -> str | None:
+    """The proxy that HTTPS_PROXY (or HTTP_PROXY) names, unless NO_PROXY covers the server."""
+    parts = urlsplit(server)
+    name = f"{parts.scheme}_proxy"
+    proxy = env.get(name) or env.get(name.upper())
+    host = parts.hostname or ""
+    if not proxy or is_loopback(host):
+        return None
+    exceptions = (env.get("no_proxy") or env.get("NO_PROXY") or "").split(",")
+    if any(_exempt(host, entry.strip()) for entry in exceptions if entry.strip()):
+        return None
+    return proxy if "//" in proxy else f"http://{proxy}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine."""
+    address = _address(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def _exempt(host: str, entry: str) -> bool:
+    """Whether one entry of NO_PROXY (a name, a domain, an address, a network) covers the host."""
+    if entry == "*":
+        return True
+    if address := _address(host):
+        try:
+            return address in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
+    name = entry.partition(":")[0].lower().lstrip(".")
+    return host == name or host.endswith(f".{name}")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

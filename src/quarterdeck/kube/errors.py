@@ -1,0 +1,199 @@
+"""What can go wrong between us and the API server.
+
+    KubeError
+    ├── KubeconfigError             the settings are broken; nothing was sent
+    ├── CredentialsError            no token or certificate could be had; nothing was sent
+    ├── ConnectionFailed            no answer; a write may or may not have happened
+    │   └── RequestTimeout          no answer in time
+    ├── UnexpectedAnswer            an answer that is not an object of its kind
+    └── ApiError                    the server said no
+        ├── Unauthorized            401
+        ├── Forbidden               403
+        ├── NotFound                404
+        ├── Conflict                409 the object changed, or a precondition failed
+        │   └── AlreadyExists       409 on a create
+        ├── Gone                    410 the version asked for is too old; list again
+        ├── Invalid                 422 (and 400), with the fields at fault
+        ├── TooManyRequests         429, with the seconds to wait
+        └── ServerError             5xx
+
+`str()` of each is one line with the request and the server's reason.
+"""
+
+# ruff: noqa: N818 - the names are the API server's own words
+
+from typing import Any
+
+import msgspec
+
+
+class KubeError(Exception):
+    """The root of the tree."""
+
+
+class KubeconfigError(KubeError):
+    """A kubeconfig that cannot be used; the one line says what is wrong and where."""
+
+
+class CredentialsError(KubeError):
+    """No credentials could be had; the one line says from where and why."""
+
+
+class ConnectionFailed(KubeError):
+    """No answer came; `sent` says whether the request may have reached the server."""
+
+    def __init__(self, method: str, path: str, why: str, *, sent: bool) -> None:
+        super().__init__(f"{method} {path}: {why}")
+        self.method = method
+        self.path = path
+        self.sent = sent
+
+
+class RequestTimeout(ConnectionFailed):
+    """No answer came in time."""
+
+
+class UnexpectedAnswer(KubeError):
+    """The server answered with something that is not an object of the kind asked for."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One reason for a refusal: which field, what kind of fault, in words."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True, rename="camel"):
+    causes: list[Cause] | None = None
+    retry_after_seconds: float = 0
+    uid: str = ""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The `Status` object that the API server answers, or sends in a watch stream."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+_STATUS: msgspec.json.Decoder[Status] = msgspec.json.Decoder(Status)
+
+
+class ApiError(KubeError):
+    """The server refused; `code` is the HTTP status, `reason` its one-word reason."""
+
+    def __init__(self, method: str, path: str, status: Status, retry_after: float = 0) -> None:
+        super().__init__(f"{method} {path}: {_described(status)}")
+        self.method = method
+        self.path = path
+        self.code = status.code
+        self.reason = status.reason
+        self.message = status.message
+        details = status.details or _Details()
+        self.causes: list[Cause] = list(details.causes or ())
+        self.retry_after = retry_after or details.retry_after_seconds
+
+
+class Unauthorized(ApiError):
+    """The server does not know who we are (401)."""
+
+
+class Forbidden(ApiError):
+    """We may not do that (403)."""
+
+
+class NotFound(ApiError):
+    """There is no such object, or no such kind (404)."""
+
+
+class Conflict(ApiError):
+    """The object is not what the request said it is, or another manager owns a field (409)."""
+
+
+class AlreadyExists(Conflict):
+    """There is already an object of that name (409)."""
+
+
+class Gone(ApiError):
+    """The version asked for is no longer kept (410)."""
+
+
+class Invalid(ApiError):
+    """The object breaks a rule of its kind; `causes` has the fields at fault."""
+
+
+class TooManyRequests(ApiError):
+    """The server is busy; `retry_after` has the seconds that it asks for."""
+
+
+class ServerError(ApiError):
+    """The server failed (5xx)."""
+
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def api_error(
+    method: str, path: str, code: int, body: bytes, retry_after: str | None = None
+) -> ApiError:
+    """The exception for an answer; a proxy's page instead of a Status is quoted in short."""
+    status = parse_status(body)
+    if status is None:
+        said = " ".join(body[:200].decode(errors="replace").split())
+        status = Status(message=said)
+    return error_from_status(method, path, msgspec.structs.replace(status, code=code), retry_after)
+
+
+def error_from_status(
+    method: str, path: str, status: Status, retry_after: str | None = None
+) -> ApiError:
+    """The exception for a Status, as it comes in an answer or in a watch stream."""
+    kind = _BY_CODE.get(status.code, ServerError if status.code >= 500 else ApiError)
+    if kind is Conflict and status.reason == "AlreadyExists":
+        kind = AlreadyExists
+    return kind(method, path, status, seconds(retry_after))
+
+
+def parse_status(body: bytes | msgspec.Raw) -> Status | None:
+    """The Status in an answer; None when it is something else."""
+    try:
+        status = _STATUS.decode(body)
+    except msgspec.MsgspecError:
+        return None
+    return status if status.kind == "Status" else None
+
+
+def seconds(retry_after: str | None) -> float:
+    """The wait that a Retry-After header asks for; 0 without one (dates are not used here)."""
+    try:
+        return max(0.0, float(retry_after or 0))
+    except ValueError:
+        return 0.0
+
+
+def _described(status: Status) -> str:
+    """Code, reason and message on one line, without saying anything twice."""
+    message = " ".join(status.message.split())
+    head = " ".join(part for part in (str(status.code or ""), status.reason) if part)
+    return f"{head}: {message}" if message else head
+
+
+def raise_for(method: str, path: str, code: int, body: bytes, headers: Any) -> None:
+    """Raise the exception for an answer that is not a success."""
+    if code >= 400:
+        raise api_error(method, path, code, body, headers.get("Retry-After"))

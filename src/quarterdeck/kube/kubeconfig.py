@@ -1,0 +1,418 @@
+"""Reads a `Connection` from kubeconfig files, as kubectl does.
+
+Several files in KUBECONFIG are merged: the first to name a cluster, user or context wins, and
+paths inside a file are relative to it. What cannot be used is a `KubeconfigError` of one line
+that names the file, the entry and the field. Verification of TLS cannot be switched off.
+"""
+
+import base64
+import binascii
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from quarterdeck.kube.auth import (
+    Anonymous,
+    Credentials,
+    ExecPlugin,
+    ExecSettings,
+    StaticHeader,
+    TokenFile,
+    load_pem_pair,
+)
+from quarterdeck.kube.connection import Connection, is_loopback, proxy_from_env, verified_tls
+from quarterdeck.kube.errors import KubeconfigError
+
+_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    extensions: list[dict[str, Any]] = []
+
+
+class _EnvVar(msgspec.Struct):
+    name: str
+    value: str
+
+
+class _Exec(msgspec.Struct, rename="camel"):
+    command: str
+    api_version: str
+    args: list[str] | None = None
+    env: list[_EnvVar] | None = None
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = "IfAvailable"
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    username: str = ""
+    password: str = ""
+    impersonate: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: list[str] = []
+    as_user_extra: dict[str, list[str]] = {}
+    exec: _Exec | None = None
+    auth_provider: dict[str, Any] | None = None
+
+
+class _Context(msgspec.Struct, rename="kebab"):
+    cluster: str
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User | None = None
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context
+
+
+class _File(msgspec.Struct, rename="kebab"):
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+    contexts: list[_NamedContext] | None = None
+    current_context: str = ""
+
+
+E = TypeVar("E")
+
+
+class _Entry(msgspec.Struct, Generic[E], frozen=True):
+    """A cluster, user or context, and where it is written."""
+
+    file: Path
+    what: str
+    value: E
+
+    def error(self, why: str) -> KubeconfigError:
+        return KubeconfigError(f"{self.file}: {self.what}: {why}")
+
+    def path(self, relative: str) -> Path:
+        """A path that the entry names; relative ones start at the entry's file."""
+        return self.file.parent / relative
+
+    def decoded(self, field: str, data: str) -> str:
+        """The PEM text in a `...-data` field."""
+        try:
+            return base64.b64decode(data, validate=True).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise self.error(f"{field} is not base64 of PEM text") from error
+
+    def text(self, field: str, relative: str) -> str:
+        """The content of a file that a field names."""
+        path = self.path(relative)
+        try:
+            return path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "is not text"
+            raise self.error(f"{field} {path}: {why}") from error
+
+
+class _Merged(msgspec.Struct):
+    """All entries of all files, by name."""
+
+    clusters: dict[str, _Entry[_Cluster]] = {}
+    users: dict[str, _Entry[_User]] = {}
+    contexts: dict[str, _Entry[_Context]] = {}
+    current: str = ""
+
+
+def load_kubeconfig(
+    path: str | Path | None = None,
+    context: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Connection:
+    """The connection that a context describes.
+
+    Files are `path` alone if given, else those in KUBECONFIG, else `~/.kube/config`; the
+    context is the current one unless named.
+    """
+    env = os.environ if env is None else env
+    files = kubeconfig_files(path, env)
+    merged = _merge([(file, _read(file)) for file in files])
+    where = ", ".join(map(str, files))
+    name = context or merged.current
+    if not name:
+        raise KubeconfigError(
+            f"{where}: current-context is not set; choose one of: {_names(merged.contexts)}"
+        )
+    chosen = merged.contexts.get(name)
+    if chosen is None:
+        raise KubeconfigError(
+            f"{where}: context {name!r} is not defined; there are: {_names(merged.contexts)}"
+        )
+    cluster = merged.clusters.get(chosen.value.cluster)
+    if cluster is None:
+        raise chosen.error(
+            f"cluster {chosen.value.cluster!r} is not defined; there are: {_names(merged.clusters)}"
+        )
+    user = _Entry(chosen.file, chosen.what, _User())
+    if chosen.value.user:
+        found = merged.users.get(chosen.value.user)
+        if found is None:
+            raise chosen.error(
+                f"user {chosen.value.user!r} is not defined; there are: {_names(merged.users)}"
+            )
+        user = found
+    return _connection(cluster, user, chosen.value.namespace, env)
+
+
+def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Path]:
+    """The files to read; missing ones are left out only if KUBECONFIG names several."""
+    if path is not None:
+        return [Path(path)]
+    if listed := [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]:
+        present = [file for file in listed if file.exists()]
+        return present or listed[:1]
+    default = Path(env.get("HOME") or Path.home()) / ".kube" / "config"
+    if not default.exists():
+        raise KubeconfigError(
+            f"no kubeconfig: KUBECONFIG is not set and {default} does not exist; give --kubeconfig"
+        )
+    return [default]
+
+
+def _read(file: Path) -> _File:
+    try:
+        parsed = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise KubeconfigError(f"{file}: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise KubeconfigError(f"{file}: not YAML{at}: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise KubeconfigError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+    if parsed is None:
+        raise KubeconfigError(f"{file}: is empty")
+    try:
+        return msgspec.convert(parsed, _File)
+    except msgspec.ValidationError as error:
+        raise KubeconfigError(f"{file}: {_readable(error)}") from error
+
+
+def _readable(error: msgspec.ValidationError) -> str:
+    """`clusters[0].cluster.server: Expected `str`, got `int``, from msgspec's message."""
+    why, _, at = str(error).partition(" - at `$")
+    field = at.strip("`.")
+    return f"{field}: {why}" if field else why
+
+
+def _merge(files: Sequence[tuple[Path, _File]]) -> _Merged:
+    merged = _Merged()
+    for file, content in files:
+        merged.current = merged.current or content.current_context
+        for c in content.clusters or ():
+            merged.clusters.setdefault(c.name, _Entry(file, f"cluster {c.name!r}", c.cluster))
+        for u in content.users or ():
+            merged.users.setdefault(u.name, _Entry(file, f"user {u.name!r}", u.user or _User()))
+        for x in content.contexts or ():
+            merged.contexts.setdefault(x.name, _Entry(file, f"context {x.name!r}", x.context))
+    return merged
+
+
+def _names(entries: Mapping[str, object]) -> str:
+    return ", ".join(sorted(entries)) or "none"
+
+
+def _connection(
+    cluster: _Entry[_Cluster], user: _Entry[_User], namespace: str, env: Mapping[str, str]
+) -> Connection:
+    settings = cluster.value
+    server = _server(cluster)
+    tls = _tls(cluster) if server.startswith("https:") else None
+    _client_certificate(user, tls)
+    return Connection(
+        server=server,
+        tls=tls,
+        credentials=_credentials(user, cluster, tls, env),
+        tls_server_name=settings.tls_server_name or None,
+        proxy=_proxy(cluster) or proxy_from_env(server, env),
+        namespace=namespace or "default",
+        headers=_impersonation(user.value),
+    )
+
+
+def _server(cluster: _Entry[_Cluster]) -> str:
+    server = cluster.value.server
+    if not server:
+        raise cluster.error("server is not set")
+    if "//" not in server:
+        server = f"https://{server}"
+    try:
+        parts = urlsplit(server)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise cluster.error(f"server {cluster.value.server!r} is not an http(s) address")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise cluster.error(f"server {server} is without TLS; use https")
+    return server.rstrip("/")
+
+
+def _tls(cluster: _Entry[_Cluster]) -> ssl.SSLContext:
+    settings = cluster.value
+    if settings.insecure_skip_tls_verify:
+        raise cluster.error(
+            "insecure-skip-tls-verify is refused, TLS is always verified; "
+            "set certificate-authority (and tls-server-name if the name differs)"
+        )
+    field, authority = "", None
+    if settings.certificate_authority_data:
+        field = "certificate-authority-data"
+        authority = cluster.decoded(field, settings.certificate_authority_data)
+    elif settings.certificate_authority:
+        field = "certificate-authority"
+        authority = cluster.text(field, settings.certificate_authority)
+    try:
+        return verified_tls(ca_data=authority)
+    except (ssl.SSLError, ValueError) as error:
+        raise cluster.error(f"{field} has no certificate in PEM form") from error
+
+
+def _client_certificate(user: _Entry[_User], tls: ssl.SSLContext | None) -> None:
+    u = user.value
+    certificate = key = ""
+    if u.client_certificate_data:
+        certificate = user.decoded("client-certificate-data", u.client_certificate_data)
+    elif u.client_certificate:
+        certificate = user.text("client-certificate", u.client_certificate)
+    if u.client_key_data:
+        key = user.decoded("client-key-data", u.client_key_data)
+    elif u.client_key:
+        key = user.text("client-key", u.client_key)
+    if bool(certificate) != bool(key):
+        have, lack = ("client-certificate", "client-key")[:: 1 if certificate else -1]
+        raise user.error(f"has a {have} but no {lack}")
+    if not certificate or tls is None:
+        return
+    try:
+        load_pem_pair(tls, certificate, key)
+    except ssl.SSLError as error:
+        raise user.error(
+            "client-certificate and client-key are not a pair in PEM form "
+            f"({error.reason or error.strerror or 'unreadable'})"
+        ) from error
+
+
+def _credentials(
+    user: _Entry[_User],
+    cluster: _Entry[_Cluster],
+    tls: ssl.SSLContext | None,
+    env: Mapping[str, str],
+) -> Credentials:
+    u = user.value
+    if u.exec is not None:
+        return ExecPlugin(_exec_settings(user, u.exec, cluster), tls, env)
+    if u.auth_provider is not None:
+        name = u.auth_provider.get("name", "")
+        raise user.error(f"auth-provider {name!r} no longer exists in Kubernetes; use exec")
+    # As kubectl: the file wins over a token that may have been copied out of it.
+    if u.token_file:
+        path = user.path(u.token_file)
+        if not path.is_file():
+            raise user.error(f"tokenFile {path}: No such file or directory")
+        return TokenFile(path)
+    if u.token:
+        return StaticHeader.bearer(u.token)
+    if u.username:
+        return StaticHeader.basic(u.username, u.password)
+    return Anonymous()
+
+
+def _exec_settings(user: _Entry[_User], plugin: _Exec, cluster: _Entry[_Cluster]) -> ExecSettings:
+    if plugin.api_version not in _EXEC_VERSIONS:
+        raise user.error(
+            f"exec.apiVersion {plugin.api_version!r} is not supported; "
+            f"use {' or '.join(_EXEC_VERSIONS)}"
+        )
+    if plugin.interactive_mode == "Always":
+        raise user.error("exec.interactiveMode is Always, and an operator has no terminal")
+    # A bare name is looked up in PATH, anything else is relative to the file.
+    command = plugin.command
+    if os.sep in command:
+        command = str(user.path(command))
+    info = None
+    if plugin.provide_cluster_info:
+        info = _cluster_info(cluster)
+    return ExecSettings(
+        api_version=plugin.api_version,
+        command=command,
+        args=tuple(plugin.args or ()),
+        env={variable.name: variable.value for variable in plugin.env or ()},
+        install_hint=plugin.install_hint,
+        cluster=info,
+        where=f"{user.file}: {user.what}: ",
+    )
+
+
+def _cluster_info(cluster: _Entry[_Cluster]) -> dict[str, Any]:
+    """What a plugin that asks for it is told about the cluster."""
+    c = cluster.value
+    info: dict[str, Any] = {"server": c.server}
+    if c.tls_server_name:
+        info["tls-server-name"] = c.tls_server_name
+    if c.proxy_url:
+        info["proxy-url"] = c.proxy_url
+    if c.certificate_authority_data:
+        info["certificate-authority-data"] = c.certificate_authority_data
+    elif c.certificate_authority:
+        text = cluster.text("certificate-authority", c.certificate_authority)
+        info["certificate-authority-data"] = base64.b64encode(text.encode()).decode()
+    for extension in c.extensions:
+        if extension.get("name") == "client.authentication.k8s.io/exec":
+            info["config"] = extension.get("extension")
+    return info
+
+
+def _proxy(cluster: _Entry[_Cluster]) -> str | None:
+    proxy = cluster.value.proxy_url
+    if not proxy:
+        return None
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https"):
+        raise cluster.error(f"proxy-url {proxy!r}: only http and https proxies are supported")
+    return proxy
+
+
+def _impersonation(user: _User) -> dict[str, str | Sequence[str]]:
+    headers: dict[str, str | Sequence[str]] = {}
+    if user.impersonate:
+        headers["Impersonate-User"] = user.impersonate
+    if user.as_uid:
+        headers["Impersonate-Uid"] = user.as_uid
+    if user.as_groups:
+        headers["Impersonate-Group"] = tuple(user.as_groups)
+    for extra, values in user.as_user_extra.items():
+        headers[f"Impersonate-Extra-{extra}"] = tuple(values)
+    return headers

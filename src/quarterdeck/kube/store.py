@@ -1,0 +1,187 @@
+"""The cache's list/watch state machine, without I/O: events in, changes out.
+
+What comes in: lists, watch events in the server's order, and the answers to our own writes,
+which run ahead of the watch or behind it. What goes out: one `Change` per real change, and each
+deletion exactly once, however the inputs interleave.
+
+Two facts carry it. Versions of a resource can be compared as numbers. And the watch is in
+order: when it has passed a version, it has told everything up to it. So an own answer at or
+behind the watch is old news, and one ahead of it is taken unless something newer is held; an
+event about an object that is held in a newer version is an echo. A uid never comes back.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from quarterdeck.api.meta import Key, Object, TypedObject
+from quarterdeck.kube.codec import Identity
+
+T = TypeVar("T", bound="TypedObject | Object")
+
+Index = Callable[[T], Iterable[str]]
+"""The values under which an object is found in an index."""
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True):
+    """One object appeared (`old` is None), changed, or went (`new` is None)."""
+
+    key: Key
+    old: T | None
+    new: T | None
+    own: bool = False
+    """Known from the answer to a write of this process, ahead of the watch."""
+
+
+Subscriber = Callable[[Change[T]], None]
+
+
+class Store(Generic[T]):
+    """The objects that the server has, as far as we have been told."""
+
+    def __init__(
+        self,
+        identify: Callable[[T], Identity],
+        indexes: Mapping[str, Index[T]] | None = None,
+    ) -> None:
+        self.objects: dict[Key, T] = {}
+        self.version = 0
+        """The watch has told everything up to this version."""
+        self._identify = identify
+        self._indexes = dict(indexes or {})
+        self._indexed: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in self._indexes}
+        self._subscribers: list[Subscriber[T]] = []
+        # Objects that we deleted ourselves and whose end the watch has not told yet.
+        self._deleted_by_us: set[str] = set()
+
+    def subscribe(self, subscriber: Subscriber[T]) -> None:
+        """Call this for every change from now on; what is held already comes first."""
+        self._subscribers.append(subscriber)
+        for key, obj in self.objects.items():
+            subscriber(Change(key, None, obj))
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        """The objects that the index has under this value."""
+        return list(self._indexed[name].get(value, {}).values())
+
+    def upsert(self, obj: T) -> None:
+        """The watch says that an object was added or changed."""
+        key, uid, version = self._identify(obj)
+        self.advance(version)
+        self._take(key, uid, version, obj, own=False)
+
+    def delete(self, obj: T) -> None:
+        """The watch says that an object is gone, or no longer matches the selector."""
+        key, uid, version = self._identify(obj)
+        self._deleted_by_us.discard(uid)
+        self.delete_key(key, version)
+
+    def delete_key(self, key: Key, version: int) -> None:
+        """The same when only the key of the object could be read."""
+        self.advance(version)
+        held = self.objects.get(key)
+        # Equal is possible: the very write that we hold took the object out of the selector.
+        if held is not None and self._identify(held)[2] <= version:
+            self._drop(key, held)
+
+    def advance(self, version: int) -> None:
+        """The watch says that everything up to this version has been told."""
+        self.version = max(self.version, version)
+
+    def put(self, obj: T) -> None:
+        """The server answered a write of ours with this object."""
+        key, uid, version = self._identify(obj)
+        if version > self.version:
+            self._take(key, uid, version, obj, own=True)
+
+    def forget(self, key: Key, uid: str) -> None:
+        """The server answered that our delete of this object is done."""
+        held = self.objects.get(key)
+        if held is not None and self._identify(held)[1] == uid:
+            self._deleted_by_us.add(uid)
+            self._drop(key, held, own=True)
+
+    def replace(self, items: Iterable[T], version: int, unreadable: Collection[Key] = ()) -> None:
+        """A list of everything there is at a version; what could not be read stays as it is."""
+        if version < self.version:
+            # The server's history was rewound (a restored backup): nothing held is comparable.
+            self._deleted_by_us.clear()
+            held_ahead = -1
+        else:
+            held_ahead = version
+        self.version = version
+        listed = set(unreadable)
+        uids = set()
+        for obj in items:
+            key, uid, own_version = self._identify(obj)
+            listed.add(key)
+            uids.add(uid)
+            if held_ahead < 0:
+                self._overwrite(key, uid, own_version, obj)
+            else:
+                self._take(key, uid, own_version, obj, own=False)
+        self._deleted_by_us &= uids
+        for key in self.objects.keys() - listed:
+            held = self.objects[key]
+            # Written by us after the list was taken: the watch will tell.
+            if held_ahead < 0 or self._identify(held)[2] <= held_ahead:
+                self._drop(key, held)
+
+    def _take(self, key: Key, uid: str, version: int, obj: T, *, own: bool) -> None:
+        """Hold an object unless it is old news."""
+        if self._deleted_by_us and uid in self._deleted_by_us:
+            return
+        held = self.objects.get(key)
+        if held is not None:
+            _, held_uid, held_version = self._identify(held)
+            if held_version >= version:
+                return
+            if held_uid != uid:
+                self._drop(key, held, own=own)
+                held = None
+        self._hold(key, held, obj, own=own)
+
+    def _overwrite(self, key: Key, uid: str, version: int, obj: T) -> None:
+        """Hold an object whatever is held, after the server's history was rewound."""
+        held = self.objects.get(key)
+        if held is not None:
+            _, held_uid, held_version = self._identify(held)
+            if held_uid != uid:
+                self._drop(key, held)
+                held = None
+            elif held_version == version and held == obj:
+                return
+        self._hold(key, held, obj, own=False)
+
+    def _hold(self, key: Key, old: T | None, new: T, *, own: bool) -> None:
+        self.objects[key] = new
+        if self._indexes:
+            self._unindex(key, old)
+            for name, values in self._indexes.items():
+                for value in values(new):
+                    self._indexed[name].setdefault(value, {})[key] = new
+        if self._subscribers:
+            self._tell(Change(key, old, new, own))
+
+    def _drop(self, key: Key, old: T, *, own: bool = False) -> None:
+        del self.objects[key]
+        if self._indexes:
+            self._unindex(key, old)
+        if self._subscribers:
+            self._tell(Change(key, old, None, own))
+
+    def _unindex(self, key: Key, old: T | None) -> None:
+        if old is None:
+            return
+        for name, values in self._indexes.items():
+            index = self._indexed[name]
+            for value in values(old):
+                if bucket := index.get(value):
+                    bucket.pop(key, None)
+                    if not bucket:
+                        del index[value]
+
+    def _tell(self, change: Change[T]) -> None:
+        for subscriber in self._subscribers:
+            subscriber(change)
