@@ -121,8 +121,7 @@ def is_ready(spec: dict[str, Any], container: Container) -> bool:
     """Whether the container runs, has started up and passes its readiness probe."""
     return has_started(spec, container) and (
         "readinessProbe" not in spec
-        or (container.run is not None
-        and bool(container.run.health.readiness))
+        or (container.run is not None and bool(container.run.health.readiness))
     )
 
 
