@@ -21,7 +21,6 @@ class LogLevel(StrEnum):
 SINGLETON = Rule(
     "self.metadata.name == 'cluster'",
     "ClusterVersionOperator is a singleton; the .metadata.name field must be 'cluster'",
-    ".metadata.name",
 )
 ONLY_INCREASES = Rule("self >= oldSelf", "observedGeneration must only increase")
 
