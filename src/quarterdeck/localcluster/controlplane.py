@@ -8,55 +8,30 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from quarterdeck.localcluster import certificates, kubeconfig, simulated
+from quarterdeck.localcluster import simulated
 from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.components import COMPONENTS, Component, Setup, arguments
+from quarterdeck.localcluster.credentials import (
+    issue_kubeconfig,
+    token_kubeconfig,
+    write_credentials,
+)
 from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError, NotReady
 from quarterdeck.localcluster.ports import check_ports, ports_of
 from quarterdeck.localcluster.process import Process, Spawner
-from quarterdeck.localcluster.state import Layout, prepare, write_private
+from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
 
 START_LIMIT = 60.0
-"""Seconds until a component that is not ready counts as failed; ready takes two on an idle
-machine, and many times that when every core is taken by other tests."""
+"""Seconds until a component that is not ready counts as failed. Two suffice on an idle machine;
+it is many times that when every core is taken by other tests."""
 
 STOP_GRACE = 10.0
 _POLL = 0.02
-
-Progress = Callable[[str], None]
-
-
-class Programs(Protocol):
-    """Where the programs are; `quarterdeck.localcluster.binaries.Binaries` is one."""
-
-    @property
-    def etcd(self) -> Path:
-        """The program of that name, as are all below."""
-
-    @property
-    def kube_apiserver(self) -> Path:
-        """The API server."""
-
-    @property
-    def kube_controller_manager(self) -> Path:
-        """The controller manager."""
-
-    @property
-    def kube_scheduler(self) -> Path:
-        """The scheduler."""
-
-    @property
-    def kwok(self) -> Path:
-        """The player of the simulated node."""
-
-    @property
-    def kubectl(self) -> Path:
-        """The command line client of the same version."""
 
 
 def _silent(step: str) -> None:
@@ -64,7 +39,7 @@ def _silent(step: str) -> None:
 
 
 class ControlPlane:
-    """A Kubernetes control plane in a state directory of its own.
+    """A Kubernetes control plane in a state directory, which it holds until it is closed.
 
     Methods that take components act on all when none is named. `start` returns when what it has
     started is ready.
@@ -73,17 +48,18 @@ class ControlPlane:
     def __init__(
         self,
         state: Path,
-        programs: Programs,
+        binaries: Binaries,
         *,
         durable: bool = True,
         audit: bool = False,
         api_port: int | None = None,
-        progress: Progress = _silent,
+        progress: Callable[[str], None] = _silent,
     ) -> None:
         self.layout = Layout(state.resolve())
-        self._programs = programs
+        self.binaries = binaries
         self._progress = progress
         prepare(self.layout)
+        self._lock = Lock(self.layout)
         self.setup = Setup(
             layout=self.layout,
             ports=ports_of(self.layout, api_port=api_port),
@@ -91,7 +67,7 @@ class ControlPlane:
             durable=durable,
             audit=audit,
         )
-        self._write_credentials()
+        write_credentials(self.setup)
         self._spawner = Spawner()
         self.processes = {component: self._process(component) for component in COMPONENTS}
 
@@ -107,6 +83,11 @@ class ControlPlane:
         """The administrator's kubeconfig."""
         return self.layout.kubeconfig
 
+    @property
+    def audit_log(self) -> Path:
+        """The audit log, a JSON object per request, when auditing is on."""
+        return self.layout.audit_log
+
     def kubectl(
         self,
         *args: str,
@@ -116,11 +97,11 @@ class ControlPlane:
     ) -> subprocess.CompletedProcess[str]:
         """What the pinned kubectl did; a failed one raises with its error text when checked."""
         result = subprocess.run(
-            [self._programs.kubectl, *args],
+            [self.binaries.kubectl, *args],
             input=input,
             text=True,
             capture_output=True,
-            env=self.kubectl_environment(kubeconfig),
+            env=os.environ | kubectl_environment(self.layout, kubeconfig),
             check=False,
         )
         if check and result.returncode != 0:
@@ -129,35 +110,18 @@ class ControlPlane:
             )
         return result
 
-    def kubectl_environment(self, kubeconfig: Path | None = None) -> dict[str, str]:
-        """The environment in which kubectl speaks to this cluster."""
-        return os.environ | {
-            "KUBECONFIG": str(kubeconfig or self.kubeconfig),
-            "KUBECACHEDIR": str(self.layout.kubectl_cache),
-        }
-
     def requests(self) -> Requests:
         """Single requests to the API server, as administrator."""
         return Requests(self.setup.ports.kube_apiserver, self.layout.pki, user="admin")
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
         """A kubeconfig for a user in these groups, by a client certificate issued now."""
-        plan = certificates.Plan(
-            name=user, common_name=user, organizations=tuple(groups), client=True
-        )
-        authority = certificates.load(self.layout.pki, "ca")
-        pair = certificates.issue(plan, authority, datetime.now(UTC))
-        text = kubeconfig.with_certificate(self.url, authority.certificate, pair, user=user)
-        return self._write_kubeconfig(user, text)
+        return issue_kubeconfig(self.setup, user, groups)
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of a ServiceAccount that is there."""
         token = self.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
-        user = f"system:serviceaccount:{namespace}:{name}"
-        authority = certificates.load(self.layout.pki, "ca").certificate
-        return self._write_kubeconfig(
-            user, kubeconfig.with_token(self.url, authority, token, user=user)
-        )
+        return token_kubeconfig(self.setup, f"system:serviceaccount:{namespace}:{name}", token)
 
     # Running it.
 
@@ -165,18 +129,20 @@ class ControlPlane:
         """Start components that do not run, and return when they are ready."""
         if components:
             for component in components:
-                self._prepare_start(component)
-                self.processes[component].start()
+                self.launch(component)
             self.wait_ready(*components)
             return
         check_ports(self.setup.ports)
         self._progress("starting etcd and the API server")
-        self.processes["etcd"].start()
-        self.processes["kube-apiserver"].start()
-        self.wait_ready("etcd", "kube-apiserver")
+        self.start("etcd", "kube-apiserver")
         self._progress("starting the controller manager, the scheduler and the simulated node")
-        rest: tuple[Component, ...] = ("kube-controller-manager", "kube-scheduler", "kwok")
-        self.start(*rest)
+        self.start("kube-controller-manager", "kube-scheduler", "kwok")
+
+    def launch(self, component: Component) -> None:
+        """Start a component that does not run, and do not wait for it."""
+        if component == "kwok":
+            simulated.prepare_node(self.requests())
+        self.processes[component].start()
 
     def stop(self, *components: Component, grace: float = STOP_GRACE) -> None:
         """Stop components in good order, each with that many seconds before it is killed."""
@@ -214,7 +180,7 @@ class ControlPlane:
             if time.monotonic() > deadline:
                 slow = self.processes[waiting[0]]
                 raise NotReady(
-                    f"{slow.name} was not ready after {limit:.0f} s; its log: {slow.log}",
+                    f"{slow.name} was not ready after {limit:.0f} s; its log is {slow.log}",
                     slow.last_lines(),
                 )
             time.sleep(_POLL)
@@ -236,12 +202,13 @@ class ControlPlane:
             case "kube-scheduler":
                 return Requests(ports.kube_scheduler, pki, user="admin").ready("/readyz")
             case "kwok":
-                return self.requests().ready(simulated.LEASE_PATH)
+                return simulated.is_played(self.requests())
 
     def close(self) -> None:
-        """Kill whatever still runs, and let go of it all."""
+        """Kill whatever still runs, and let go of the state directory."""
         self.kill()
         self._spawner.close()
+        self._lock.release()
 
     def __enter__(self) -> Self:
         """Start it all."""
@@ -262,57 +229,28 @@ class ControlPlane:
         self.close()
 
     def _process(self, component: Component) -> Process:
-        program = getattr(self._programs, component.replace("-", "_"))
         return Process(
             component,
-            [str(program), *arguments(component, self.setup)],
+            [str(self.binaries.paths[component]), *arguments(component, self.setup)],
             spawner=self._spawner,
             environment={"HOME": str(self.layout.root), "PATH": os.defpath},
             log=self.layout.log_of(component),
         )
 
-    def _prepare_start(self, component: Component) -> None:
-        """What has to be in the cluster before a component starts: so far, only kwok needs any."""
-        if component != "kwok":
-            return
-        requests = self.requests()
-        for manifest in simulated.desired_manifests():
-            requests.apply(manifest.collection, manifest.body)
-        # The Lease of an earlier kwok: the next one would wait until it has run out.
-        requests.send("DELETE", simulated.LEASE_PATH)
-
     def _raise_if_crashed(self, component: Component) -> None:
         process = self.processes[component]
         if process.exit_code is not None:
+            check_space(self.layout.root)
             raise ComponentCrashed(
                 f"{component} ended with exit code {process.exit_code} before it was ready; "
-                f"its log: {process.log}",
+                f"its log is {process.log}",
                 process.last_lines(),
             )
 
-    def _write_credentials(self) -> None:
-        pki = self.layout.pki
-        certificates.make_certificates(pki)
-        authority = certificates.load(pki, "ca").certificate
-        for user in ("kube-controller-manager", "kube-scheduler", "kwok", "admin"):
-            text = kubeconfig.with_certificate(
-                self.url, authority, certificates.load(pki, user), user=user
-            )
-            target = self.kubeconfig if user == "admin" else self.layout.kubeconfig_of(user)
-            write_private(target, text)
-        if self.setup.audit:
-            write_private(self.layout.audit_policy, AUDIT_POLICY)
 
-    def _write_kubeconfig(self, user: str, text: bytes) -> Path:
-        path = self.layout.kubeconfig_of(user)
-        write_private(path, text)
-        return path
-
-
-AUDIT_POLICY = b"""\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: Metadata
-"""
+def kubectl_environment(layout: Layout, kubeconfig: Path | None = None) -> dict[str, str]:
+    """What kubectl needs in its environment to speak to this cluster."""
+    return {
+        "KUBECONFIG": str(kubeconfig or layout.kubeconfig),
+        "KUBECACHEDIR": str(layout.kubectl_cache),
+    }

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.components import SIMULATED_NODE
 
 STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
@@ -15,7 +16,7 @@ STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
 SIMULATE_ANNOTATION = "quarterdeck.dev/simulate"
 """On a pod: how it behaves on the simulated node; see the stages for the values."""
 
-LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
+_LEASE = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
 
 _USER = "system:quarterdeck:simulated-node"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -40,6 +41,23 @@ def desired_manifests() -> list[Manifest]:
         Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/roles", _role("Role", _LEASE_RULES)),
         Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/rolebindings", _binding("Role")),
     ]
+
+
+def prepare_node(requests: Requests) -> None:
+    """Put into the cluster what kwok needs before it starts."""
+    for manifest in desired_manifests():
+        requests.apply(manifest.collection, manifest.body)
+    # The Lease of an earlier kwok: the next one would wait until it has run out.
+    requests.send("DELETE", _LEASE)
+
+
+def is_played(requests: Requests) -> bool:
+    """Whether kwok holds the node and has made it ready."""
+    try:
+        node = requests.send("GET", f"/api/v1/nodes/{SIMULATED_NODE}")
+        return node.ok and _is_ready(node.json()) and requests.send("GET", _LEASE).ok
+    except OSError:
+        return False
 
 
 def desired_node() -> dict[str, Any]:
@@ -76,6 +94,11 @@ _LEASE_RULES = [
         "verbs": ["get", "list", "watch", "create", "update"],
     },
 ]
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _object(api_version: str, kind: str, name: str) -> dict[str, Any]:

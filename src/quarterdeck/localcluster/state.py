@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from quarterdeck.localcluster.binaries import KUBERNETES_VERSION
 from quarterdeck.localcluster.errors import AlreadyRunning, StateUnusable
 
 STATE_FORMAT = 1
-KUBERNETES_VERSION = "1.36.4"
 
 ENOUGH_DISK = 256 * 1024 * 1024
 """etcd alone preallocates two 64 MB log segments; with less than this a start would fail."""
@@ -127,7 +127,7 @@ def prepare(layout: Layout) -> None:
         _check_owner(layout.root, layout.root.stat().st_uid, os.geteuid())
         layout.root.chmod(0o700)
         check_version(layout)
-        _check_space(layout.root, shutil.disk_usage(layout.root).free)
+        check_space(layout.root)
         for directory in (layout.pki, layout.kubeconfigs, layout.logs):
             directory.mkdir(mode=0o700, exist_ok=True)
         if not layout.version.exists():
@@ -157,15 +157,20 @@ def check_version(layout: Layout) -> None:
         )
 
 
-@contextmanager
-def locked(layout: Layout) -> Iterator[None]:
-    """Hold the state directory alone; the kernel lets go when this process ends."""
-    with layout.lock.open("a") as file:
+class Lock:
+    """Holds a state directory alone; the kernel lets go when this process ends."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._file = layout.lock.open("a")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise AlreadyRunning(f"another supervisor runs the cluster in {layout.root}") from None
-        yield
+            self._file.close()
+            raise AlreadyRunning(f"the cluster in {layout.root} runs already") from None
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        self._file.close()
 
 
 def is_locked(layout: Layout) -> bool:
@@ -188,7 +193,9 @@ def _check_owner(root: Path, owner: int, user: int) -> None:
         )
 
 
-def _check_space(root: Path, free: int) -> None:
+def check_space(root: Path) -> None:
+    """Refuse a disk on which etcd would not start."""
+    free = shutil.disk_usage(root).free
     if free < ENOUGH_DISK:
         raise StateUnusable(
             f"the disk of {root} is full: {free // 2**20} MB free, {ENOUGH_DISK // 2**20} MB "
@@ -207,7 +214,7 @@ def _explained(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            _check_space(root, 0)
+            check_space(root)
         raise StateUnusable(
             f"cannot use {root} for the cluster's state: {error.strerror or error}; "
             "choose another place with --state-dir"

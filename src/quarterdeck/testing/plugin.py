@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from quarterdeck.localcluster.controlplane import ControlPlane, Programs
+    from quarterdeck.localcluster.binaries import Binaries
+    from quarterdeck.localcluster.controlplane import ControlPlane
 
 
 class Kubectl(Protocol):
@@ -45,24 +46,24 @@ class NewControlPlane(Protocol):
 
 
 @pytest.fixture(scope="session")
-def control_plane_programs() -> "Programs":
+def control_plane_binaries() -> "Binaries":
     """The programs that control planes are made of; found, downloaded or built at first use."""
     import os
 
-    from quarterdeck.testing.programs import find_programs
+    from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 
-    return find_programs(os.environ)
+    return ensure_binaries(BinarySettings.from_environment(os.environ))
 
 
 @pytest.fixture(scope="session")
 def control_plane(
-    control_plane_programs: "Programs", tmp_path_factory: pytest.TempPathFactory
+    control_plane_binaries: "Binaries", tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[ControlPlane]":
     """The control plane that all tests of this worker share."""
     from quarterdeck.localcluster.controlplane import ControlPlane
 
     state = tmp_path_factory.mktemp("control-plane")
-    with ControlPlane(state, control_plane_programs, durable=False, audit=True) as running:
+    with ControlPlane(state, control_plane_binaries, durable=False, audit=True) as running:
         yield running
 
 
@@ -114,7 +115,7 @@ def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
 
 @pytest.fixture
 def new_control_plane(
-    control_plane_programs: "Programs", tmp_path: Path
+    control_plane_binaries: "Binaries", tmp_path: Path
 ) -> Iterator[NewControlPlane]:
     """Makes control planes that are killed after the test."""
     from contextlib import ExitStack
@@ -127,7 +128,7 @@ def new_control_plane(
             number = len(list(tmp_path.glob("control-plane-*")))
             state = options.pop("state", tmp_path / f"control-plane-{number}")
             options.setdefault("durable", False)
-            made = ControlPlane(state, control_plane_programs, **options)
+            made = ControlPlane(state, control_plane_binaries, **options)
             stack.callback(made.close)
             if started:
                 made.start()
