@@ -8,6 +8,7 @@ from quarterdeck import __version__
 
 COMMANDS = {
     "local": "quarterdeck.cli.local:local",
+    "payload": "quarterdeck.cli.payload:payload",
 }
 """Subcommand to `module:command`; a module is imported only when its command is used."""
 

@@ -75,8 +75,16 @@ class _RefusedError(Exception):
 
 def decode_yaml(text: str) -> Iterator[Document | Refusal]:
     """Each document between `---` lines that has content; a bad one does not hide the next."""
-    # A `---` at the start of a line ends a document wherever it stands, even in a block of text,
-    # so that cutting there is exact, and lets the parser start afresh after an error.
+    for number, line, part in split_yaml(text):
+        yield _yaml_document(part, number, line)
+
+
+def split_yaml(text: str) -> Iterator[tuple[int, int, str]]:
+    """The number, first line and text of each document that has content.
+
+    A `---` at the start of a line ends a document wherever it stands, even in a block of text, so
+    that cutting there is exact, and lets the parser start afresh after an error.
+    """
     starts = [match.start() for match in _MARKER.finditer(text)]
     if not starts or not _NOTHING.match(text[: starts[0]]):
         starts.insert(0, 0)
@@ -86,7 +94,7 @@ def decode_yaml(text: str) -> Iterator[Document | Refusal]:
         counted = start
         part = text[start:end]
         if not _NOTHING.match(part.removeprefix("---")):
-            yield _yaml_document(part, number, line)
+            yield number, line, part
 
 
 def decode_json(text: str) -> Iterator[Document | Refusal]:

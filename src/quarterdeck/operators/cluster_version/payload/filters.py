@@ -117,8 +117,10 @@ def capability(manifest: Manifest, observed: Observed) -> str | None:
 
 def override(manifest: Manifest, observed: Observed) -> str | None:
     """The administrator may have taken the object over."""
-    if observed.overrides and any(o.covers(manifest.identity) for o in observed.overrides):
-        return "an entry of ClusterVersion.spec.overrides says unmanaged"
+    for entry in observed.overrides:
+        named = (entry.group, entry.kind, entry.namespace, entry.name)
+        if entry.unmanaged and named == manifest.identity:
+            return "an entry of ClusterVersion.spec.overrides says unmanaged"
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quarterdeck.operators.cluster_version.payload.model import Identity
+from quarterdeck.api.config_v1 import Capability, ComponentOverride
 
 DEFAULT = "Default"
 FEATURE_SETS = (
@@ -19,45 +19,11 @@ FEATURE_SETS = (
 )
 SELF_MANAGED = "self-managed-high-availability"
 PROFILES = (SELF_MANAGED, "single-node-developer", "ibm-cloud-managed", "hypershift")
-CAPABILITIES = frozenset(
-    {
-        "Build",
-        "CSISnapshot",
-        "CloudControllerManager",
-        "CloudCredential",
-        "Console",
-        "DeploymentConfig",
-        "ImageRegistry",
-        "Ingress",
-        "Insights",
-        "MachineAPI",
-        "NodeTuning",
-        "OperatorLifecycleManager",
-        "OperatorLifecycleManagerV1",
-        "Storage",
-        "baremetal",
-        "marketplace",
-        "openshift-samples",
-    }
-)
+CAPABILITIES = frozenset(capability.value for capability in Capability)
 GATES: Mapping[str, frozenset[str]] = {
     "ClusterVersionOperatorConfiguration": frozenset(FEATURE_SETS),
 }
 """The gates of this release: name to the feature sets in which it is on."""
-
-
-class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of `ClusterVersion.spec.overrides`."""
-
-    group: str = ""
-    kind: str
-    namespace: str = ""
-    name: str
-    unmanaged: bool = True
-
-    def covers(self, identity: Identity) -> bool:
-        """Whether it says that this object is not managed."""
-        return self.unmanaged and identity == (self.group, self.kind, self.namespace, self.name)
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,4 +39,4 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     enabled_capabilities: frozenset[str] = CAPABILITIES
     major_version: int | None = None
     """The release's; None where it is not known, and then excludes nothing."""
-    overrides: tuple[Override, ...] = ()
+    overrides: tuple[ComponentOverride, ...] = ()
