@@ -65,9 +65,10 @@ def build(
     shop = Workshop(cache.directory / "build", cache.platform.partition("/")[2])
     _prepare(shop, programs, catalog)
     go = find_go(settings.environment, shop.directory, shop.log, progress)
+    names = ", ".join(program.name for program in programs)
     progress.say(
-        f"building {', '.join(program.name for program in programs)} from source with "
-        f"{go.version}; this happens once, and for all programs it takes about 8 minutes on 2 idle cores"
+        f"building {names} from source with {go.version}; "
+        "this happens once, and takes about 8 minutes for all programs on 2 idle cores"
     )
     bench = Bench(shop, go, go_environment(settings.environment, shop), progress)
     built = {}
@@ -148,7 +149,8 @@ def failure(program: Program, lines: Sequence[str], shop: Workshop) -> BinariesU
             f"building {program.name} failed, because the Go module proxy cannot be reached "
             f"({broken.strip()[:200]}): set GOPROXY to one that can, or {OWN_PROGRAMS}"
         )
-    said = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    # A line without a space is the name of a package that went well.
+    said = [line.strip() for line in lines if " " in line.strip() and not line.startswith("#")]
     last = said[-1][:200] if said else "no output"
     return BinariesUnavailable(
         f"building {program.name} failed ({last}); the whole output is in {shop.log}"
