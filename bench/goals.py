@@ -1,0 +1,78 @@
+"""Which figures are good enough. Pure: measurements in, verdicts out."""
+
+from collections.abc import Iterable
+
+from bench.results import Measurement, Verdict
+from bench.arithmetic import ratio
+
+OURS = "quarterdeck"
+REFERENCE = "controller-runtime"
+PYTHON_PEERS = ("lightkube", "kubernetes", "kubernetes-asyncio", "kr8s", "kopf")
+
+
+def at_least(goal: str, wanted: float, reached: float | None, unit: str = "times") -> Verdict:
+    """A goal that more is better for."""
+    met = reached is not None and reached >= wanted
+    return Verdict(goal=goal, wanted=f"≥ {wanted:g}", reached=reached, met=met, unit=unit)
+
+
+def at_most(goal: str, wanted: float, reached: float | None, unit: str = "times") -> Verdict:
+    """A goal that less is better for."""
+    met = reached is not None and reached <= wanted
+    return Verdict(goal=goal, wanted=f"≤ {wanted:g}", reached=reached, met=met, unit=unit)
+
+
+def cache_goals(found: Measurement) -> list[Verdict]:
+    """Events a second against all peers; memory against the leanest."""
+
+    def figures(name: str, subjects: Iterable[str]) -> list[float]:
+        return [value for one in subjects if (value := found.figure(one, name)) is not None]
+
+    rate = found.figure(OURS, "events_per_second")
+    memory = found.figure(OURS, "peak_mb")
+    fastest = max(figures("events_per_second", PYTHON_PEERS), default=None)
+    leanest = min(figures("peak_mb", (*PYTHON_PEERS, REFERENCE)), default=None)
+    kopf = found.figure("kopf", "events_per_second")
+    reference = found.figure(REFERENCE, "events_per_second")
+    return [
+        at_least("events/s, to the fastest Python peer", 1.7, ratio(rate, fastest)),
+        at_least("events/s, to kopf", 25, ratio(rate, kopf)),
+        at_least(f"events/s, to {REFERENCE}", 3, ratio(rate, reference)),
+        at_most("peak memory, to the leanest peer", 1, ratio(memory, leanest)),
+    ]
+
+
+def reconcile_goals(found: Measurement) -> list[Verdict]:
+    """Throughput against a bare client and the reference; no write too many."""
+
+    def speed(subject: str, phase: str) -> float | None:
+        return found.figure(subject, f"{phase}_per_second")
+
+    verdicts = [
+        at_least(
+            f"{phase}, to the bare client", 0.8, ratio(speed(OURS, phase), speed("bare", phase))
+        )
+        for phase in ("created", "changed")
+    ]
+    for phase, wanted in (("created", 1.2), ("changed", 0.95)):
+        reached = ratio(speed(OURS, phase), speed(REFERENCE, phase))
+        verdicts.append(at_least(f"{phase}, to {REFERENCE}", wanted, reached))
+    for phase in ("created", "changed"):
+        extra = found.figure(OURS, f"{phase}_extra_writes")
+        verdicts.append(at_most(f"{phase}: writes beyond the needed", 0, extra, "writes"))
+    return verdicts
+
+
+def latency_goals(found: Measurement) -> list[Verdict]:
+    """The slowest of a hundred, while idle."""
+    ours, reference = found.figure(OURS, "idle_p99"), found.figure(REFERENCE, "idle_p99")
+    return [
+        at_most("p99, idle", 50, None if ours is None else ours * 1000, "ms"),
+        at_most(f"p99, idle, to {REFERENCE}", 1, ratio(ours, reference)),
+    ]
+
+
+def settled_goals(found: Measurement) -> list[Verdict]:
+    """An operator with nothing to do asks for nothing."""
+    other = found.figure(OURS, "other_requests")
+    return [at_most("requests that are not watches or leases", 0, other, "requests")]

@@ -1,0 +1,65 @@
+"""How much is measured: the sizes of the full run, of the quick one, and of a try."""
+
+import msgspec
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """How many objects, events, samples and seconds each measurement takes."""
+
+    cache_objects: int
+    cache_events: int
+    cache_repeats: int
+    """For subjects that take seconds; those that take a minute run once."""
+    reconcile_objects: int
+    latency_objects: int
+    latency_samples: int
+    background_rate: int
+    """Changes a second beside the measured ones."""
+    settled_seconds: int
+    start_objects: int
+    start_repeats: int
+    subject_limit: float
+    """Seconds after which a subject in one phase counts as hung."""
+
+
+FULL = Sizes(
+    cache_objects=10_000,
+    cache_events=50_000,
+    cache_repeats=3,
+    reconcile_objects=5_000,
+    latency_objects=500,
+    latency_samples=300,
+    background_rate=500,
+    settled_seconds=60,
+    start_objects=10_000,
+    start_repeats=3,
+    subject_limit=150,
+)
+
+QUICK = Sizes(
+    cache_objects=2_000,
+    cache_events=10_000,
+    cache_repeats=1,
+    reconcile_objects=500,
+    latency_objects=100,
+    latency_samples=100,
+    background_rate=500,
+    settled_seconds=10,
+    start_objects=2_000,
+    start_repeats=1,
+    subject_limit=40,
+)
+
+TRY = Sizes(
+    cache_objects=200,
+    cache_events=1_000,
+    cache_repeats=1,
+    reconcile_objects=50,
+    latency_objects=20,
+    latency_samples=20,
+    background_rate=50,
+    settled_seconds=3,
+    start_objects=200,
+    start_repeats=1,
+    subject_limit=30,
+)
