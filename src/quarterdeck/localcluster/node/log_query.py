@@ -1,0 +1,97 @@
+"""What a reader wants of a log: the kubelet's query parameters, and no others.
+
+A parameter that is not understood is refused: ignoring it would answer another question than
+the one that was asked.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+STREAMS = ("All", "Stdout", "Stderr")
+
+
+class BadQueryError(Exception):
+    """A query that cannot be answered: which parameter, its value, what would do."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a log, and how."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+    since_seconds: int | None = None
+    since_time: datetime | None = None
+    stream: str = "All"
+
+    def start(self, now: datetime) -> str:
+        """The time of the first line wanted, as it is written in logs; empty for all."""
+        since = self.since_time
+        if self.since_seconds is not None:
+            since = now - timedelta(seconds=self.since_seconds)
+        if since is None:
+            return ""
+        return since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+
+
+def parse_query(parameters: Mapping[str, str]) -> Query:
+    """The query that these parameters are; any that is not known is refused."""
+    fields: dict[str, object] = {}
+    for name, value in parameters.items():
+        if name not in _PARAMETERS:
+            known = ", ".join(_PARAMETERS)
+            raise BadQueryError(f"{name}: {value!r}: this node understands only {known}")
+        field, parse = _PARAMETERS[name]
+        try:
+            fields[field] = parse(value)
+        except ValueError as error:
+            raise BadQueryError(f"{name}: {value!r}: {error}") from None
+    return Query(**fields)  # type: ignore[arg-type]
+
+
+def _flag(value: str) -> bool:
+    if value not in ("true", "false", "1", "0", ""):
+        raise ValueError("say true or false")
+    return value in ("true", "1")
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError("say a whole number that is not negative")
+    return int(value)
+
+
+def _positive(value: str) -> int:
+    if not value.isdecimal() or int(value) == 0:
+        raise ValueError("say a whole number above zero")
+    return int(value)
+
+
+def _moment(value: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("say a time such as 2026-03-01T12:00:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _stream(value: str) -> str:
+    if value not in STREAMS:
+        raise ValueError(f"say one of {', '.join(STREAMS)}")
+    return value
+
+
+_PARAMETERS = {
+    "follow": ("follow", _flag),
+    "previous": ("previous", _flag),
+    "timestamps": ("timestamps", _flag),
+    "tailLines": ("tail_lines", _count),
+    "limitBytes": ("limit_bytes", _positive),
+    "sinceSeconds": ("since_seconds", _positive),
+    "sinceTime": ("since_time", _moment),
+    "stream": ("stream", _stream),
+}

@@ -1,0 +1,264 @@
+"""Processes in bubblewrap: what they see, what they may not, how they end."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from quarterdeck.localcluster.node.host import RealHost
+from quarterdeck.localcluster.node.log_query import Query
+from quarterdeck.localcluster.node.logs import LogWriter, read
+from quarterdeck.localcluster.node.mounts import Bind, View, plan_mounts
+from quarterdeck.localcluster.node.process import Ended, Process
+from quarterdeck.localcluster.node.sandbox import Sandbox, User
+from quarterdeck.localcluster.node.times import parse_time
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+
+ROOT = os.geteuid() == 0
+NOW = parse_time("2026-03-01T12:00:00Z")
+
+Make = Callable[..., Process]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes a process of a shell script, with the volumes and masks that a test wants."""
+    count = 0
+
+    def process(script: str, *, user: User | None = None, **view: object) -> Process:
+        nonlocal count
+        count += 1
+        mounts = plan_mounts(View(**view), RealHost())  # type: ignore[arg-type]
+        sandbox = Sandbox(
+            command=["sh", "-c", script],
+            hostname="pod-1",
+            variables={"PATH": os.environ["PATH"], "SECRET": "s3cret"},
+            mounts=mounts,
+            root=ROOT,
+            user=user,
+        )
+        return Process(sandbox, LogWriter(tmp_path / f"{count}.log"))
+
+    return process
+
+
+async def run(process: Process) -> tuple[Ended, str]:
+    await process.start()
+    ended = await asyncio.wait_for(process.ended, 30)
+    return ended, await written(process)
+
+
+async def written(process: Process) -> str:
+    path = process._log.path
+    return b"".join([chunk async for chunk in read(path, Query(), NOW, None)]).decode()
+
+
+async def until_written(process: Process, text: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            change = asyncio.ensure_future(process._log.changed())
+            if text in await written(process):
+                change.cancel()
+                return
+            await change
+
+
+async def test_a_process_has_a_name_and_process_numbers_of_its_own(make: Make) -> None:
+    ended, output = await run(make("echo $$ $(hostname) $SECRET $HOME; exit 7"))
+    assert ended == Ended(7)
+    assert output == "1 pod-1 s3cret\n"
+
+
+async def test_variables_are_not_on_a_command_line(make: Make) -> None:
+    """Any user of the machine may read command lines."""
+    process = make("echo up; exec sleep 60")
+    await process.start()
+    try:
+        await until_written(process, "up")
+        line = command_line(str(process._bubblewrap.pid))
+        assert b"--args" in line
+        assert b"s3cret" not in line
+    finally:
+        process.kill()
+        await process.ended
+
+
+async def test_the_host_is_read_only_and_scratch_is_private(make: Make, tmp_path: Path) -> None:
+    script = f"touch /etc/x; touch /usr/x; touch /tmp/mine && ls /tmp; ls {tmp_path}"
+    _, output = await run(make(script))
+    assert output.count("Read-only file system") == 2
+    assert "mine\n" in output
+    assert f"cannot access '{tmp_path}'" in output
+    assert not os.access("/tmp/mine", os.F_OK)
+
+
+async def test_a_read_only_root_has_no_scratch(make: Make) -> None:
+    _, output = await run(make("touch /tmp/x /run/x", read_only_root=True))
+    assert output.count("Read-only file system") == 2
+
+
+async def test_no_capabilities(make: Make) -> None:
+    """Without them a process could not make the root writable again."""
+    _, output = await run(
+        make("grep -E 'CapEff|NoNewPrivs' /proc/self/status; mount -o remount,rw /")
+    )
+    assert "CapEff:\t0000000000000000" in output
+    assert "NoNewPrivs:\t1" in output
+    assert "denied" in output or "must be superuser" in output
+
+
+async def test_volumes_at_mount_points_that_the_host_lacks(make: Make, tmp_path: Path) -> None:
+    """In /etc, in the root itself, and through /var/run; /etc is whole beside them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("content\n")
+    volumes = [
+        Bind(source=str(source), target=PurePosixPath(target), read_only=False)
+        for target in ("/etc/quarterdeck/new", "/payload-of-ours", "/var/run/secrets/x")
+    ]
+    script = "cat /etc/quarterdeck/new/file /payload-of-ours/file /var/run/secrets/x/file; "
+    script += "cat /etc/passwd | head -1; touch /etc/y; touch /z; echo new > /payload-of-ours/made"
+    ended, output = await run(make(script, volumes=volumes))
+    assert ended.code == 0
+    assert output.startswith("content\n" * 3 + "root:")
+    assert output.count("Read-only file system") == 2
+    assert (source / "made").read_text() == "new\n"
+
+
+async def test_masked_directories_are_empty(make: Make) -> None:
+    hidden = PurePosixPath("/usr/share/doc")
+    _, output = await run(make(f"ls -A {hidden}; touch {hidden}/x", masked=[hidden]))
+    assert output.count("\n") == 1
+    assert "Read-only file system" in output
+
+
+async def test_a_swap_of_a_link_in_a_volume_is_seen_inside(make: Make, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "one").mkdir(parents=True)
+    (source / "two").mkdir()
+    (source / "link").symlink_to("one")
+    bind = Bind(source=str(source), target=PurePosixPath("/tmp/v"))
+    process = make(
+        "echo up; until [ $(readlink /tmp/v/link) = two ]; do sleep 0.05; done", volumes=[bind]
+    )
+    await process.start()
+    await until_written(process, "up")
+    (source / "new").symlink_to("two")
+    (source / "new").rename(source / "link")
+    assert await asyncio.wait_for(process.ended, 30) == Ended(0)
+
+
+async def test_signals_reach_the_process_and_its_handler_runs(make: Make) -> None:
+    process = make("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done")
+    await process.start()
+    await until_written(process, "up")
+    process.signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.ended, 30) == Ended(3)
+    assert "bye" in await written(process)
+
+
+async def test_a_killed_process_ends_with_137_and_takes_its_children_along(make: Make) -> None:
+    process = make("sleep 61.25 & echo up; wait")
+    await process.start()
+    await until_written(process, "up")
+    process.kill()
+    assert await asyncio.wait_for(process.ended, 30) == Ended(137)
+    assert not [pid for pid in processes() if b"61.25" in command_line(pid)]
+
+
+def processes() -> list[str]:
+    return [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def command_line(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_a_program_that_is_not_there_is_a_start_error(make: Make, tmp_path: Path) -> None:
+    process = make("")
+    process.sandbox = Sandbox(
+        command=["no-such-program"],
+        hostname="x",
+        variables={"PATH": "/usr/bin"},
+        mounts=process.sandbox.mounts,
+        root=ROOT,
+    )
+    ended, _ = await run(process)
+    assert ended.code == 128
+    assert "no-such-program: No such file or directory" in ended.start_error
+
+
+async def test_all_output_is_there_when_the_process_has_ended(make: Make) -> None:
+    ended, output = await run(make("seq 1 20000; echo err >&2"))
+    assert ended.code == 0
+    lines = output.splitlines()
+    assert len(lines) == 20_001
+    assert [line for line in lines if line != "err"] == [str(n) for n in range(1, 20_001)]
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can take another user")
+async def test_another_user_and_no_way_back(make: Make) -> None:
+    _, output = await run(
+        make("id -u; id -g; id -G; grep CapEff /proc/self/status", user=User(1234, 5, (5, 6)))
+    )
+    assert output == "1234\n5\n5 6\nCapEff:\t0000000000000000\n"
+
+
+async def test_a_command_inside_sees_what_the_container_sees(make: Make) -> None:
+    """The same files, variables, process numbers; no more rights."""
+    process = make("touch /tmp/mine; exec sleep 60")
+    await process.start()
+    try:
+        script = "ls /tmp; hostname; echo $SECRET; grep CapEff /proc/self/status; "
+        script += "ps ax | wc -l; exit 4"
+        code, output = await process.run_inside(["sh", "-c", script], 30)
+        assert code == 4
+        lines = output.splitlines()
+        assert lines[:4] == ["mine", "pod-1", "s3cret", "CapEff:\t0000000000000000"]
+        assert int(lines[4]) < 8
+        assert await process.run_inside(["sleep", "60"], 0.2) == (128, "no answer within 0.2s")
+    finally:
+        process.kill()
+        await process.ended
+
+
+async def test_processes_die_with_their_parent(tmp_path: Path) -> None:
+    """The agent killed with -9 leaves nothing behind."""
+    script = f"""
+import asyncio, os, pathlib
+from quarterdeck.localcluster.node.host import RealHost
+from quarterdeck.localcluster.node.logs import LogWriter
+from quarterdeck.localcluster.node.mounts import View, plan_mounts
+from quarterdeck.localcluster.node.process import Process
+from quarterdeck.localcluster.node.sandbox import Sandbox
+async def main():
+    box = Sandbox(command=["sh", "-c", "sleep 61.75 & sleep 61.75"], hostname="x",
+                  variables=dict(PATH=os.environ["PATH"]),
+                  mounts=plan_mounts(View(), RealHost()), root=os.geteuid() == 0)
+    process = Process(box, LogWriter(pathlib.Path({str(tmp_path)!r}) / "0.log"))
+    await process.start()
+    await process._until_set_up(process.pid)
+    print("up", flush=True)
+    await process.ended
+asyncio.run(main())
+"""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    assert await asyncio.wait_for(parent.stdout.readline(), 30) == b"up\n"
+    parent.kill()
+    await parent.wait()
+    async with asyncio.timeout(30):
+        # The kernel tells nobody when a stranger's process is gone: look again and again.
+        while any(b"61.75\0" in command_line(pid) for pid in processes()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
