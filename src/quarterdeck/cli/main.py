@@ -7,6 +7,7 @@ import click
 from quarterdeck import __version__
 
 COMMANDS = {
+    "completion": "quarterdeck.cli.completion:completion",
     "local": "quarterdeck.cli.local:local",
     "payload": "quarterdeck.cli.payload:payload",
 }

@@ -25,6 +25,7 @@ from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError,
 from quarterdeck.localcluster.ports import check_ports, ports_of
 from quarterdeck.localcluster.process import Process, Spawner
 from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
+from quarterdeck.localcluster.status import kubectl_environment
 
 START_LIMIT = 60.0
 """Seconds until a component that is not ready counts as failed. Two suffice on an idle machine;
@@ -246,11 +247,3 @@ class ControlPlane:
                 f"its log is {process.log}",
                 process.last_lines(),
             )
-
-
-def kubectl_environment(layout: Layout, kubeconfig: Path | None = None) -> dict[str, str]:
-    """What kubectl needs in its environment to speak to this cluster."""
-    return {
-        "KUBECONFIG": str(kubeconfig or layout.kubeconfig),
-        "KUBECACHEDIR": str(layout.kubectl_cache),
-    }

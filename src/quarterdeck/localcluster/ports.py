@@ -6,6 +6,7 @@ Kubeconfigs and pods hold the API server's address, so a cluster keeps its ports
 import errno
 import random
 import socket
+import time
 from pathlib import Path
 
 import msgspec
@@ -70,9 +71,15 @@ def choose_ports() -> Ports:
     )
 
 
-def check_ports(ports: Ports) -> None:
-    """Say which port is taken, and by whom, before a component fails on it."""
+def check_ports(ports: Ports, patience: float = 2.0) -> None:
+    """Say which port is taken, and by whom, before a component fails on it.
+
+    The components of a supervisor that was just killed die a moment later, hence some patience.
+    """
+    deadline = time.monotonic() + patience
     for port, component in ports.by_component().items():
+        while not is_free(port) and time.monotonic() < deadline:
+            time.sleep(0.05)
         if not is_free(port):
             holder = holder_of(port)
             raise PortTaken(

@@ -1,0 +1,78 @@
+"""Which local cluster a command is about: `--name` and `--state-dir`."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+DEFAULT_NAME = "local"
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A local cluster, as it was named on the command line."""
+
+    name: str = DEFAULT_NAME
+    chosen_state: Path | None = None
+
+    @property
+    def state(self) -> Path:
+        """Where its state is kept."""
+        if self.chosen_state is not None:
+            return self.chosen_state.absolute()
+        base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+        return Path(base).absolute() / "quarterdeck" / self.name
+
+    def command(self, subcommand: str, *arguments: str) -> str:
+        """A line that runs `quarterdeck local SUBCOMMAND` on it when pasted into this shell."""
+        words = [_this_program(), "local", subcommand]
+        if self.name != DEFAULT_NAME:
+            words += ["--name", self.name]
+        if self.chosen_state is not None:
+            words += ["--state-dir", str(self.chosen_state)]
+        return shlex.join([*words, *arguments])
+
+
+def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--name` and `--state-dir`, as its parameter `cluster`."""
+
+    @click.option(
+        "--name",
+        default=DEFAULT_NAME,
+        show_default=True,
+        callback=_checked_name,
+        help="Which cluster, where there are several.",
+    )
+    @click.option(
+        "--state-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where the cluster's state is kept.  [default: ~/.local/state/quarterdeck/NAME]",
+    )
+    @wraps(function)
+    def with_cluster(name: str, state_dir: Path | None, **parameters: Any) -> None:
+        function(cluster=Cluster(name, state_dir), **parameters)
+
+    return with_cluster
+
+
+def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", value):
+        raise click.BadParameter("use lower-case letters, digits and hyphens")
+    return value
+
+
+def _this_program() -> str:
+    """How this program can be called again from the directory where it was called."""
+    this = Path(sys.argv[0]).absolute()
+    on_path = shutil.which("quarterdeck")
+    if not this.exists() or (on_path and Path(on_path).samefile(this)):
+        return "quarterdeck"
+    here = Path.cwd()
+    return str(this.relative_to(here)) if this.is_relative_to(here) else str(this)

@@ -1,0 +1,186 @@
+"""`quarterdeck local`: a real Kubernetes control plane on this machine.
+
+Each command imports what it needs when it runs, so that the others start quickly.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from quarterdeck.cli.cluster import Cluster, cluster_options
+from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
+
+if TYPE_CHECKING:
+    from quarterdeck.localcluster.binaries import Binaries
+    from quarterdeck.localcluster.order import Order
+    from quarterdeck.localcluster.status import Status
+
+
+class NotRunning(CommandFailed):
+    """The cluster that a command needs does not run."""
+
+    exit_code = 3
+
+
+@click.group()
+def local() -> None:
+    """Run a real Kubernetes control plane on this machine."""
+
+
+@local.command()
+@cluster_options
+@click.option("--foreground", is_flag=True, help="Stay until Ctrl-C, which stops the cluster.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
+)
+def up(cluster: Cluster, foreground: bool, port: int | None) -> None:
+    """Start the cluster, and return when it is ready."""
+    from quarterdeck.localcluster.binaries import BinariesUnavailable
+    from quarterdeck.localcluster.errors import LocalClusterError
+    from quarterdeck.localcluster.order import Order
+    from quarterdeck.localcluster.state import Layout, prepare
+    from quarterdeck.localcluster.status import running_status
+
+    layout = Layout(cluster.state)
+    with errors_in_one_line(LocalClusterError, BinariesUnavailable):
+        running = running_status(layout)
+        if running is not None and running.phase in ("ready", "degraded"):
+            _check_port(running, port, cluster)
+            _show_summary(running, cluster, "already running")
+            return
+        # Before minutes of building: is there a place to run in at all?
+        prepare(layout)
+        order = Order(state=layout.root, binaries=_binaries(), api_port=port, foreground=foreground)
+        if foreground:
+            _run_in_foreground(order, cluster)
+        else:
+            _run_in_background(order, cluster)
+
+
+@local.command()
+@cluster_options
+@click.option("--purge", is_flag=True, help="Remove its state too: objects, keys, ports, logs.")
+def down(cluster: Cluster, purge: bool) -> None:
+    """Stop the cluster, and say what is left of it."""
+    from quarterdeck.cli.steps import Steps
+    from quarterdeck.localcluster import background
+    from quarterdeck.localcluster.binaries import BinariesUnavailable, BinarySettings
+    from quarterdeck.localcluster.errors import LocalClusterError
+    from quarterdeck.localcluster.state import Layout
+
+    layout = Layout(cluster.state)
+    with errors_in_one_line(LocalClusterError, BinariesUnavailable, OSError):
+        with Steps() as step:
+            outcome = background.take_down(layout, step)
+        click.echo(outcome)
+        if purge:
+            background.purge(layout)
+            click.echo(f"removed  {layout.root}")
+        elif layout.root.exists():
+            remedy = cluster.command("down", "--purge")
+            click.echo(f"left     {layout.root} (the cluster's state; {remedy} removes it)")
+        cache = BinarySettings.from_environment(os.environ).cache
+        if cache.exists():
+            click.echo(f"left     {cache} (the programs; the next start would miss them)")
+
+
+@local.command()
+@cluster_options
+@output_option
+def status(cluster: Cluster, output: Output) -> None:
+    """Show what runs, where, and how to point kubectl at it.
+
+    Exits with 0 when all is well, 1 when a part is not, 3 when nothing runs.
+    """
+    from quarterdeck.cli import local_status
+    from quarterdeck.localcluster.state import Layout
+    from quarterdeck.localcluster.status import running_status
+
+    layout = Layout(cluster.state)
+    with errors_in_one_line(OSError):
+        running = running_status(layout)
+    data = local_status.as_data(cluster.name, layout, running)
+    show(data, output, lambda: local_status.as_text(layout, running, cluster.command("up")))
+    sys.exit(local_status.exit_code(running))
+
+
+@local.command(
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": [],
+    }
+)
+@cluster_options
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def kubectl(cluster: Cluster, arguments: tuple[str, ...]) -> None:
+    """Run the pinned kubectl against the cluster; all ARGUMENTS are kubectl's."""
+    from quarterdeck.localcluster.state import Layout
+    from quarterdeck.localcluster.status import kubectl_environment, running_status
+
+    layout = Layout(cluster.state)
+    with errors_in_one_line(OSError):
+        running = running_status(layout)
+        if running is None:
+            raise NotRunning(f"the cluster does not run; start it with: {cluster.command('up')}")
+        environment = os.environ | kubectl_environment(layout)
+        os.execve(running.kubectl, ["kubectl", *arguments], environment)  # noqa: S606
+
+
+@local.command()
+def binaries() -> None:
+    """Get the cluster's programs, unless they are there, and say where they are."""
+    from quarterdeck.localcluster.binaries import BinariesUnavailable
+
+    with errors_in_one_line(BinariesUnavailable):
+        found = _binaries()
+    for program in sorted(found.paths):
+        click.echo(found.paths[program])
+
+
+def _binaries() -> "Binaries":
+    from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
+
+    return ensure_binaries(BinarySettings.from_environment(os.environ))
+
+
+def _check_port(running: "Status", port: int | None, cluster: Cluster) -> None:
+    if port is not None and not running.url.endswith(f":{port}"):
+        raise CommandFailed(
+            f"the cluster runs at {running.url}; to move it to port {port}, stop it first with: "
+            f"{cluster.command('down')}"
+        )
+
+
+def _run_in_background(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.cli.steps import Steps
+    from quarterdeck.localcluster.background import bring_up
+
+    with Steps() as step:
+        status = bring_up(order, step)
+    _show_summary(status, cluster, "ready")
+
+
+def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.cli.steps import Steps
+    from quarterdeck.localcluster.supervisor import Supervisor
+
+    with Steps() as step:
+
+        def ready(status: "Status") -> None:
+            step.done()
+            _show_summary(status, cluster, "ready")
+            click.echo("\nCtrl-C stops all of it.")
+
+        Supervisor(order, report=click.echo, progress=step, ready=ready).run()
+    click.echo(f"stopped; the state is left in {order.state}")
+
+
+def _show_summary(status: "Status", cluster: Cluster, state: str) -> None:
+    from quarterdeck.cli.local_status import summary
+
+    click.echo(summary(status, state, cluster))

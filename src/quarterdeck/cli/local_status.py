@@ -1,0 +1,113 @@
+"""How the status of a local cluster is shown: as text, as data, and as an exit code. Pure."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from quarterdeck.cli.cluster import Cluster
+from quarterdeck.cli.output import table
+from quarterdeck.localcluster.binaries import ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.localcluster.status import Status
+
+TRY = (
+    ("cluster operators; there are none yet", "get clusteroperators"),
+    ("what the fields of a resource mean", "explain clusterversionoperator.spec"),
+    (
+        "pods on the simulated node",
+        "create deployment web --image=example.test/web --replicas=3",
+    ),
+)
+"""What a newcomer may ask kubectl for, and what it shows."""
+
+_VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION}
+
+
+def exit_code(status: Status | None) -> int:
+    """0 when all is well, 1 when a part is not, 3 when nothing runs."""
+    if status is None:
+        return 3
+    return 0 if status.phase == "ready" else 1
+
+
+def as_data(name: str, layout: Layout, status: Status | None) -> dict[str, Any]:
+    """The status for programs."""
+    data: dict[str, Any] = {
+        "name": name,
+        "state": status.phase if status else "stopped",
+        "stateDirectory": str(layout.root),
+        "kubernetes": KUBERNETES_VERSION,
+    }
+    if status is None:
+        return data
+    return data | {
+        "url": status.url,
+        "kubeconfig": status.kubeconfig,
+        "since": datetime.fromtimestamp(status.since, UTC).isoformat(timespec="seconds"),
+        "supervisor": {"pid": status.supervisor.pid, "foreground": status.foreground},
+        "components": [
+            {
+                "name": one.name,
+                "version": version_of(one.name),
+                "state": one.state,
+                "pid": one.pid,
+                "restarts": one.restarts,
+                "log": one.log,
+            }
+            for one in status.components
+        ],
+    }
+
+
+def as_text(layout: Layout, status: Status | None, up: str) -> str:
+    """The status for people; `up` is the command that would start the cluster."""
+    if status is None:
+        where = f"; its state is in {layout.root}" if layout.root.exists() else ""
+        return f"not running{where}\nstart it with: {up}"
+    components = table(
+        ["COMPONENT", "VERSION", "STATE", "PID", "RESTARTS", "LOG"],
+        [
+            [
+                one.name,
+                version_of(one.name),
+                _coloured(one.state),
+                str(one.pid or "-"),
+                str(one.restarts),
+                one.log,
+            ]
+            for one in status.components
+        ],
+    )
+    lines = [
+        f"{_coloured(status.phase)}{f' ({status.step})' if status.step else ''}: {status.url}",
+        f"state       {layout.root}",
+        f"supervisor  pid {status.supervisor.pid}",
+        f"kubectl     export KUBECONFIG={status.kubeconfig}",
+    ]
+    return "\n".join([*lines, "", components])
+
+
+def summary(status: Status, state: str, cluster: Cluster) -> str:
+    """What runs, where, and three things to try."""
+    lines = [
+        f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
+        f"  kubeconfig  {status.kubeconfig}",
+        f"  to use it   export KUBECONFIG={status.kubeconfig}",
+        f"  to stop it  {cluster.command('down')}",
+        "",
+        "Try:",
+    ]
+    for what, words in TRY:
+        lines += [f"  # {what}", f"  {cluster.command('kubectl', *words.split())}"]
+    return "\n".join(lines)
+
+
+def version_of(component: str) -> str:
+    """The pinned version of a component."""
+    return _VERSIONS.get(component, KUBERNETES_VERSION)
+
+
+def _coloured(state: str) -> str:
+    good = state in ("ready", "running")
+    return click.style(state, fg="green" if good else "yellow")

@@ -1,0 +1,117 @@
+"""Starting a supervisor that stays behind, and stopping one, from another process.
+
+Any number of these may be at work on a state directory at once. Only one supervisor gets the
+lock; all who asked for a cluster wait for that one.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from quarterdeck.localcluster.errors import LocalClusterError, NotReady
+from quarterdeck.localcluster.order import Order, encode
+from quarterdeck.localcluster.process import tail
+from quarterdeck.localcluster.state import Layout, is_locked, prepare
+from quarterdeck.localcluster.status import Status, read_status, running_status
+
+START_LIMIT = 180.0
+STOP_LIMIT = 60.0
+_POLL = 0.05
+
+
+def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
+    """The status of a cluster that is ready: one that was running, or one started now."""
+    layout = Layout(order.state)
+    prepare(layout)
+    deadline = time.monotonic() + START_LIMIT
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        while True:
+            status = running_status(layout)
+            if status is not None and status.phase in ("ready", "degraded"):
+                return status
+            if status is not None:
+                progress(status.step)
+            elif child is not None and child.poll() is not None:
+                _raise_if_failed(layout, child)
+                child = None
+            elif child is None and not is_locked(layout):
+                child = _spawn(layout, order)
+            if time.monotonic() > deadline:
+                log = layout.log_of("supervisor")
+                raise NotReady(
+                    f"the cluster was not ready after {START_LIMIT:.0f} s; see {log}", tail(log)
+                )
+            time.sleep(_POLL)
+    except BaseException:
+        if child is not None and child.poll() is None:  # ours alone, and nobody waits for it now
+            child.terminate()
+            child.wait()
+        raise
+
+
+Outcome = Literal["stopped", "killed", "not running"]
+
+
+def take_down(layout: Layout, progress: Callable[[str], None]) -> Outcome:
+    """Stop the cluster, and return when nothing of it runs any more."""
+    deadline = time.monotonic() + STOP_LIMIT
+    while (status := running_status(layout)) is None:
+        # A supervisor that has the lock but has not said anything yet is about to.
+        if not is_locked(layout):
+            layout.status.unlink(missing_ok=True)
+            return "not running"
+        if time.monotonic() > deadline:
+            raise LocalClusterError(f"somebody holds {layout.lock}, but does not say who; end that")
+        time.sleep(_POLL)
+    progress("stopping")
+    if status.supervisor.end(signal.SIGTERM, STOP_LIMIT):
+        return "stopped"
+    status.supervisor.end(signal.SIGKILL, STOP_LIMIT)
+    layout.status.unlink(missing_ok=True)
+    return "killed"
+
+
+def purge(layout: Layout) -> None:
+    """Remove the state of a cluster that does not run."""
+    if not layout.root.exists():
+        return
+    if not (layout.version.exists() or layout.lock.exists() or layout.pki.exists()):
+        raise LocalClusterError(
+            f"{layout.root} does not look like the state of a local cluster; remove it by hand"
+        )
+    shutil.rmtree(layout.root)
+
+
+def _spawn(layout: Layout, order: Order) -> "subprocess.Popen[bytes]":
+    with layout.log_of("supervisor").open("ab") as log:
+        child = subprocess.Popen(
+            # The directory is there for who looks at the list of processes.
+            [sys.executable, "-P", "-m", "quarterdeck.localcluster.supervisor", str(order.state)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=dict(os.environ),
+            start_new_session=True,
+        )
+    assert child.stdin is not None  # noqa: S101 - asked for above
+    with child.stdin:
+        child.stdin.write(encode(order))
+    return child
+
+
+def _raise_if_failed(layout: Layout, child: "subprocess.Popen[bytes]") -> None:
+    """Say why our supervisor has ended, unless another one was first."""
+    if child.returncode == 0:
+        return
+    last = read_status(layout)
+    if last is not None and last.supervisor.pid == child.pid and last.error:
+        raise LocalClusterError(last.error)
+    log = layout.log_of("supervisor")
+    raise NotReady(f"the supervisor ended with exit code {child.returncode}; see {log}", tail(log))

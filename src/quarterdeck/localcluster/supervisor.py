@@ -1,0 +1,231 @@
+"""The process that keeps one cluster running until it is told to stop.
+
+It starts the control plane, puts Quarterdeck's definitions into it, starts crashed components
+again, and writes down what it sees for `quarterdeck local status`. SIGTERM and SIGINT stop
+everything in order; a second one kills. `quarterdeck local up` runs it in the background as
+`python -m quarterdeck.localcluster.supervisor`, with the order to carry out on standard input.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from quarterdeck.localcluster.components import COMPONENTS, Component
+from quarterdeck.localcluster.controlplane import ControlPlane
+from quarterdeck.localcluster.crashes import History, crashed, started
+from quarterdeck.localcluster.definitions import (
+    definitions_directory,
+    install_definitions,
+    load_definitions,
+)
+from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
+from quarterdeck.localcluster.order import Order, decode
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.localcluster.status import (
+    ComponentState,
+    ComponentStatus,
+    Identity,
+    Phase,
+    Status,
+    write_status,
+)
+
+LOOK_EVERY = 0.2
+CANNOT = 2
+"""The exit code when something about this machine is in the way."""
+
+Report = Callable[[str], None]
+
+
+class _Stop(BaseException):
+    """Somebody wants the cluster to end."""
+
+
+class _StopNow(BaseException):
+    """Somebody wants the cluster to end without delay."""
+
+
+class Supervisor:
+    """Runs one cluster; `report` is called with a line for each thing worth knowing."""
+
+    def __init__(
+        self, order: Order, *, report: Report, progress: Report, ready: Callable[[Status], None]
+    ) -> None:
+        self._report = report
+        self._show = progress
+        self._ready = ready
+        self._order = order
+        self._since = time.time()
+        identity = Identity.of(os.getpid())
+        assert identity is not None  # noqa: S101 - we are alive
+        self._identity = identity
+        self._phase: Phase = "starting"
+        self._step = "starting"
+        self._error = ""
+        self._written: Status | None = None
+        self._stopping = False
+        self._states: dict[Component, ComponentState] = dict.fromkeys(COMPONENTS, "waiting")
+        self._histories = dict.fromkeys(COMPONENTS, History())
+        self._control_plane = ControlPlane(
+            order.state, order.binaries, api_port=order.api_port, progress=self._progress
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """The places of this cluster."""
+        return self._control_plane.layout
+
+    def run(self) -> None:
+        """Start the cluster, keep it running, and return when it has stopped as asked."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        try:
+            with contextlib.suppress(_Stop):
+                self._write()
+                self._start()
+                self._watch()
+            self._phase = "stopping"
+            self._progress("stopping")
+            self._control_plane.stop()
+        except _StopNow:
+            self._report("killing what still runs")
+        except LocalClusterError as error:
+            self._phase, self._error = "failed", str(error)
+            raise
+        finally:
+            self._stopping = True
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            self._end()
+
+    def _end(self) -> None:
+        self._control_plane.kill()
+        with contextlib.suppress(OSError):  # the disk may be full, or the directory gone
+            if self._phase == "failed":
+                self._write()
+            else:
+                self.layout.status.unlink(missing_ok=True)
+        self._control_plane.close()
+
+    def _start(self) -> None:
+        self._control_plane.start()
+        self._progress("installing Quarterdeck's resource types")
+        definitions = load_definitions(definitions_directory())
+        install_definitions(self._control_plane.requests(), definitions)
+        self._states = dict.fromkeys(COMPONENTS, "running")
+        self._phase, self._step = "ready", ""
+        self._ready(self._write())
+
+    def _watch(self) -> None:
+        while True:
+            now = time.monotonic()
+            for component in COMPONENTS:
+                self._look_at(component, now)
+            all_run = set(self._states.values()) == {"running"}
+            self._phase = "ready" if all_run else "degraded"
+            self._write()
+            time.sleep(LOOK_EVERY)
+
+    def _look_at(self, component: Component, now: float) -> None:
+        """Carry one component a step further: crashed, started again, running."""
+        process = self._control_plane.processes[component]
+        history = self._histories[component]
+        match self._states[component]:
+            case "crashed":
+                if history.due_at is not None and now >= history.due_at:
+                    self._start_again(component, now)
+            case "starting" if self._control_plane.is_ready(component):
+                self._states[component] = "running"
+                self._report(f"{component} runs again")
+            case _ if process.pid is None:
+                self._note_crash(component, now, f"ended with exit code {process.exit_code}")
+
+    def _start_again(self, component: Component, now: float) -> None:
+        try:
+            self._control_plane.launch(component)
+        except (LocalClusterError, OSError) as error:  # what it needs does not run either
+            self._note_crash(component, now, f"cannot start: {error}")
+        else:
+            self._states[component] = "starting"
+            self._histories[component] = started(self._histories[component], now)
+
+    def _note_crash(self, component: Component, now: float, what: str) -> None:
+        history = crashed(self._histories[component], now)
+        self._histories[component] = history
+        self._states[component] = "crashed"
+        wait = (history.due_at or now) - now
+        log = self.layout.log_of(component)
+        self._report(f"{component} {what}; starting it again in {wait:.1f} s (its log: {log})")
+
+    def _progress(self, step: str) -> None:
+        self._step = step
+        self._show(step)
+        self._write()
+
+    def _write(self) -> Status:
+        status = self._status()
+        if status != self._written:
+            write_status(self.layout, status)
+            self._written = status
+        return status
+
+    def _status(self) -> Status:
+        plane = self._control_plane
+        return Status(
+            phase=self._phase,
+            supervisor=self._identity,
+            step=self._step,
+            error=self._error,
+            since=self._since,
+            url=plane.url,
+            kubeconfig=str(plane.kubeconfig),
+            kubectl=str(plane.binaries.kubectl),
+            foreground=self._order.foreground,
+            components=tuple(
+                ComponentStatus(
+                    name=component,
+                    state=self._states[component],
+                    pid=plane.processes[component].pid,
+                    restarts=self._histories[component].restarts,
+                    log=str(self.layout.log_of(component)),
+                )
+                for component in COMPONENTS
+            ),
+        )
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._stopping:
+            raise _StopNow
+        self._stopping = True
+        raise _Stop
+
+
+def main() -> int:
+    """Run in the background, with the log on standard error."""
+    from quarterdeck.log import configure, get_logger
+
+    configure()
+    log = get_logger("local.supervisor")
+    order = decode(sys.stdin.buffer.read())
+    try:
+        supervisor = Supervisor(
+            order,
+            report=lambda line: log.warning("component", said=line),
+            progress=lambda step: log.info("step", doing=step),
+            ready=lambda status: log.info("ready", url=status.url),
+        )
+        supervisor.run()
+    except AlreadyRunning:
+        return 0
+    except LocalClusterError as error:
+        log.error("cannot run", error=str(error))
+        return CANNOT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
