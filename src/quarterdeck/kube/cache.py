@@ -10,7 +10,7 @@ import builtins
 import gc
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Generic, NoReturn, TypeVar
 
@@ -61,7 +61,7 @@ class Cache(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
-        own_manager: str | None = None,
+        own_manager: str | Sequence[str] | None = None,
         keep_all_managed_fields: bool = False,
         watch_timeout: float = WATCH_TIMEOUT,
     ) -> None:
@@ -70,7 +70,7 @@ class Cache(Generic[T]):
         `name` makes it a watch of a single object. Of managedFields only the entries of
         `own_manager` are kept, unless all are asked for.
         """
-        managers = [own_manager] if own_manager else []
+        managers = [own_manager] if isinstance(own_manager, str) else own_manager or ()
         self.resource = resource
         self._codec = Codec(resource, managers=None if keep_all_managed_fields else managers)
         self._store: Store[T] = Store(self._codec.identify, indexes)
@@ -84,6 +84,12 @@ class Cache(Generic[T]):
         self._backoff = Backoff(0.2, 30.0)
         self._stale = True  # a list is needed before the next watch
         self._synced = asyncio.Event()
+        self.trouble = ""
+        """Why the server could not be followed last time, in one line; empty if it could."""
+
+    def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
+        """Index by these functions too; one of the same name is replaced."""
+        self._store.add_indexes(indexes)
 
     # --- reading
 
@@ -159,6 +165,7 @@ class Cache(Generic[T]):
             self._stale = True
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
         else:
+            self.trouble = str(error)
             # An answer that keeps coming back is not about the network: start from a list.
             self._stale |= isinstance(error, ApiError) and self._backoff.failures >= 2
             log.warning(
@@ -179,6 +186,7 @@ class Cache(Generic[T]):
                 {key for page in pages for key in page.unreadable},
             )
         self._stale = False
+        self.trouble = ""
         if not self.synced:
             # What is here at the start is here to stay: spare the collector looking at it.
             gc.freeze()

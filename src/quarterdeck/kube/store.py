@@ -49,11 +49,22 @@ class Store(Generic[T]):
         self.version = 0
         """The watch has told everything up to this version."""
         self._identify = identify
-        self._indexes = dict(indexes or {})
-        self._indexed: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in self._indexes}
+        self._indexes: dict[str, Index[T]] = {}
+        self._indexed: dict[str, dict[str, dict[Key, T]]] = {}
         self._subscribers: list[Subscriber[T]] = []
         # Objects that we deleted ourselves and whose end the watch has not told yet.
         self._deleted_by_us: set[str] = set()
+        self.add_indexes(indexes or {})
+
+    def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
+        """Index by these functions too, what is held already included."""
+        for name, values in indexes.items():
+            self._indexes[name] = values
+            index: dict[str, dict[Key, T]] = {}
+            self._indexed[name] = index
+            for key, obj in self.objects.items():
+                for value in values(obj):
+                    index.setdefault(value, {})[key] = obj
 
     def subscribe(self, subscriber: Subscriber[T]) -> None:
         """Call this for every change from now on; what is held already comes first."""
