@@ -1,0 +1,158 @@
+"""The loop: take a key, reconcile it, decide when to look again.
+
+A reconcile is given only a key. It looks at what is, not at what happened, so it can run
+at any time and any number of times. What it raises decides what comes next:
+
+| raised | what happens |
+|---|---|
+| nothing | the failures of the key are forgotten; `requeue_after` is honoured |
+| `Conflict` | somebody was faster: tried again, with back-off, without a fuss |
+| `InvalidSpec` | logged and counted; not tried again until the object changes |
+| `LeadershipLost` | the process ends |
+| any other | logged and counted; tried again with back-off |
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from quarterdeck.api.meta import Key
+from quarterdeck.controller.backoff import Backoff
+from quarterdeck.controller.election import LeadershipLost
+from quarterdeck.controller.metrics import ControllerFigures
+from quarterdeck.controller.queue import Queue
+from quarterdeck.controller.result import InvalidSpec, Result
+from quarterdeck.controller.watch import Watch
+from quarterdeck.kube import Conflict, KubeError
+from quarterdeck.log import get_logger
+
+log = get_logger("controller")
+
+SLICE = 0.005
+"""Seconds that reconciles which never wait may run before others get their turn."""
+
+Reconcile = Callable[[Key], Awaitable[Result]]
+
+
+class Controller:
+    """What is reconciled, what wakes it, and how many keys run at once."""
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        watches: Sequence[Watch[Any]],
+        *,
+        workers: int = 1,
+        needs_leader: bool = True,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.name = name
+        self.watches = tuple(watches)
+        self.workers = workers
+        self.needs_leader = needs_leader
+        self._reconcile = reconcile
+        self._backoff = backoff
+        self._log = log.bind(controller=name)
+
+    def start(self, clock: Callable[[], float]) -> "Workers":
+        """The controller's queue and workers, not yet running."""
+        queue = Queue(clock=clock, backoff=self._backoff)
+        return Workers(self, queue, clock)
+
+    async def reconcile(self, key: Key) -> Result:
+        """What `reconcile` says about this key."""
+        return await self._reconcile(key)
+
+
+class Workers:
+    """A controller at work."""
+
+    def __init__(self, controller: Controller, queue: Queue, clock: Callable[[], float]) -> None:
+        self.controller = controller
+        self.queue = queue
+        self.figures = ControllerFigures(controller.name, controller.workers, queue)
+        self._clock = clock
+        self._reconcile = controller.reconcile
+        self._idle: list[asyncio.Future[None]] = []
+        self._draining = False
+        self._log = log.bind(controller=controller.name)
+        queue.on_ready = self._wake_one
+
+    async def run(self) -> None:
+        """Work until `drain` is called; raises what no reconcile may survive."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self.controller.workers):
+                tasks.create_task(self._work(), name=f"{self.controller.name} worker {number}")
+
+    def drain(self) -> None:
+        """Begin no more reconciles; `run` returns when those that run have ended."""
+        self._draining = True
+        while self._idle:
+            self._wake_one()
+
+    async def _work(self) -> None:
+        queue, clock = self.queue, self._clock
+        began = clock()
+        while not self._draining:
+            key = queue.take()
+            if key is None:
+                await self._until_woken(queue.next_due())
+                began = clock()
+                continue
+            await self._run_one(key)
+            if clock() - began > SLICE:
+                await asyncio.sleep(0)
+                began = clock()
+
+    async def _run_one(self, key: Key) -> None:
+        results = self.figures.results
+        try:
+            result = await self._reconcile(key)
+        except LeadershipLost:
+            raise
+        except InvalidSpec as fault:
+            self.queue.done(key)
+            results["error"] += 1
+            self.figures.terminal += 1
+            self._log.warning("invalid spec", key=str(key), error=str(fault))
+        except Conflict as error:
+            results["error"] += 1
+            delay = self.queue.retry(key)
+            self._log.v(4).info("conflict", key=str(key), error=str(error), retry_after=delay)
+        except Exception as error:
+            results["error"] += 1
+            self._report(key, error, self.queue.retry(key))
+        else:
+            after = result.requeue_after
+            results["success" if after is None else "requeue_after"] += 1
+            self.queue.done(key, requeue_after=after)
+
+    def _report(self, key: Key, error: Exception, delay: float) -> None:
+        """One line for what the server said; a traceback for what we did not expect."""
+        say = self._log.error if isinstance(error, KubeError) else self._log.exception
+        say("reconcile failed", key=str(key), error=str(error), retry_after=round(delay, 3))
+
+    async def _until_woken(self, due: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        self._idle.append(woken)
+        timer = None
+        if due is not None:
+            timer = loop.call_later(max(0.0, due - self._clock()), _resolve, woken)
+        try:
+            await woken
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if woken in self._idle:
+                self._idle.remove(woken)
+
+    def _wake_one(self) -> None:
+        if self._idle:
+            _resolve(self._idle.pop())
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

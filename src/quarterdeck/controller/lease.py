@@ -1,0 +1,161 @@
+"""The requests of leader election: take the Lease, keep it, hand it back.
+
+What to do is decided in `election.py`. Every call is bounded by the renew deadline, so
+that no slow server can keep a leader believing in itself.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import datetime
+
+from quarterdeck.api.meta import LEASES, Key, Object
+from quarterdeck.controller.election import Candidate, LeadershipLost, Wait
+from quarterdeck.kube import Client, Conflict, KubeError, NotFound
+from quarterdeck.log import get_logger
+
+log = get_logger("controller.lease")
+
+
+class Lease:
+    """One process's hold on one Lease."""
+
+    def __init__(
+        self,
+        client: Client,
+        candidate: Candidate,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self._client = client
+        self._candidate = candidate
+        self._clock = clock
+        self._wall = wall
+        self._key = Key(candidate.namespace, candidate.name)
+        self._ours: Object | None = None
+        self.trouble = ""
+        """Why the Lease could not be asked for last time, in one line; empty if it could."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process may write now."""
+        return self._candidate.leads(self._clock())
+
+    def check(self) -> None:
+        """Raise `LeadershipLost` unless this process may write now; called before each write."""
+        if not self.leads:
+            raise LeadershipLost(f"lease {self._key}: not renewed in time")
+
+    async def acquire(self) -> None:
+        """Return when this process leads; tries for ever."""
+        holder = None
+        while True:
+            timing = self._candidate.timing
+            try:
+                async with asyncio.timeout(timing.deadline):
+                    waits = await self._try_once()
+            except (KubeError, TimeoutError) as error:
+                self._complain(error)
+                pause = timing.retry
+            else:
+                self.trouble = ""
+                if waits is None:
+                    log.info("leading", lease=str(self._key), identity=self._candidate.identity)
+                    return
+                pause = waits.seconds
+                if waits.holder != holder:
+                    holder = waits.holder
+                    log.info("standing by", lease=str(self._key), leader=holder)
+            await asyncio.sleep(_jittered(pause))
+
+    async def keep(self) -> None:
+        """Renew until cancelled; `LeadershipLost` when that did not succeed in time."""
+        while True:
+            await asyncio.sleep(self._candidate.timing.retry)
+            try:
+                async with asyncio.timeout(self._candidate.remaining(self._clock())):
+                    waits = await self._renew()
+            except (KubeError, TimeoutError) as error:
+                self._complain(error)
+            else:
+                self.trouble = ""
+                if waits is not None:
+                    self._candidate.resigned()
+                    raise LeadershipLost(f"lease {self._key}: taken by {waits.holder}")
+            self.check()
+
+    async def release(self) -> None:
+        """Hand the Lease back, so that the next leader need not wait; failing is only logged."""
+        left = self._candidate.remaining(self._clock())
+        if not left:
+            return
+        self._candidate.resigned()
+        try:
+            async with asyncio.timeout(left):
+                await self._hand_back()
+        except (KubeError, TimeoutError) as error:
+            log.warning("lease not handed back", lease=str(self._key), error=_said(error))
+        else:
+            log.info("lease handed back", lease=str(self._key))
+
+    async def _hand_back(self) -> None:
+        # A renewal that was cut short may have been written: then ours is not the latest.
+        lease = self._ours or await self._read()
+        if lease and lease["spec"].get("holderIdentity") == self._candidate.identity:
+            await self._client.update(LEASES, self._candidate.released(lease, self._wall()))
+
+    async def _read(self) -> Object | None:
+        try:
+            return await self._client.get(LEASES, self._key.name, self._key.namespace)
+        except NotFound:
+            return None
+
+    async def _try_once(self) -> Wait | None:
+        """Read the Lease and write it if it is to be had; None when it is ours now."""
+        lease = await self._read()
+        step = self._candidate.look(lease, now=self._clock(), wall=self._wall())
+        if isinstance(step, Wait):
+            return step
+        sent_at = self._clock()
+        try:
+            if step.verb == "create":
+                self._ours = await self._client.create(LEASES, step.lease)
+            else:
+                self._ours = await self._client.update(LEASES, step.lease)
+        except Conflict:
+            return Wait(self._candidate.timing.retry, "somebody who was faster")
+        self._candidate.won(sent_at=sent_at)
+        return None
+
+    async def _renew(self) -> Wait | None:
+        """Write our Lease again without reading it first; None when it is still ours."""
+        if self._ours is None:
+            return await self._try_once()
+        step = self._candidate.look(self._ours, now=self._clock(), wall=self._wall())
+        if isinstance(step, Wait):
+            return step
+        sent_at = self._clock()
+        # Whatever becomes of the request, until its answer is in we do not know the Lease.
+        self._ours = None
+        try:
+            self._ours = await self._client.update(LEASES, step.lease)
+        except (Conflict, NotFound):
+            return await self._try_once()
+        self._candidate.won(sent_at=sent_at)
+        return None
+
+    def _complain(self, error: Exception) -> None:
+        said = _said(error)
+        if said != self.trouble:
+            log.warning("lease not to be had", lease=str(self._key), error=said)
+        self.trouble = said
+
+
+def _said(error: Exception) -> str:
+    return str(error) or "no answer in time"
+
+
+def _jittered(seconds: float) -> float:
+    """A little longer, so that candidates do not ask in step."""
+    return seconds * (1 + 0.2 * random.random())  # noqa: S311 - not a secret

@@ -1,0 +1,225 @@
+"""One operator at work: what it reads, what it runs, and whether it leads.
+
+An operator is set up with a manager: it asks it for objects and adds controllers.
+
+    def setup(manager: Manager) -> None:
+        notes = manager.objects(NOTES)
+        ...
+        manager.add(Controller("note", reconcile, [Watch(NOTES)]))
+
+`process.py` runs the managers of a process, and shares caches between them.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from quarterdeck.api.meta import Object, Resource, TypedObject
+from quarterdeck.controller.caches import CacheKey, Caches
+from quarterdeck.controller.controller import Controller, Workers
+from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.lease import Lease
+from quarterdeck.controller.metrics import Metrics
+from quarterdeck.controller.objects import Objects
+from quarterdeck.controller.watch import Watch
+from quarterdeck.kube import Cache, Change, Client
+from quarterdeck.kube.store import Index
+from quarterdeck.log import get_logger
+
+log = get_logger("controller.manager")
+
+T = TypeVar("T", bound=TypedObject | Object)
+
+
+class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
+    """A controller cannot go on; the process has to end instead of limping on."""
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the managers of one process have in common."""
+
+    caches: Caches
+    metrics: Metrics
+    clock: Callable[[], float]
+    wall: Callable[[], datetime]
+    namespace: str
+    """The only namespace that is watched; empty for all."""
+
+
+class Manager:
+    """What an operator is set up with."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        shared: Shared,
+        client: Client,
+        unfenced: Client,
+        field_manager: str,
+        events: Recorder,
+        lease: Lease | None,
+    ) -> None:
+        self.name = name
+        self.client = client
+        """For the writes of a leader: refuses to write when leadership has run out."""
+        self.replica_client = unfenced
+        """For what every replica may write."""
+        self.field_manager = field_manager
+        self.events = events
+        self.clock = shared.clock
+        self.wall = shared.wall
+        self._shared = shared
+        self._lease = lease
+        self._caches: dict[CacheKey, Cache[Any]] = {}
+        self._controllers: list[Controller] = []
+        self._at_work: dict[Workers, asyncio.Task[None]] = {}
+        self._crash: asyncio.Future[None] | None = None
+        self._stopping = False
+
+    def cache(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        name: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Index[T]] | None = None,
+    ) -> Cache[T]:
+        """The process's cache of these objects; synced before any controller runs."""
+        key, cache = self._shared.caches.get(
+            resource,
+            namespace=namespace or self._shared.namespace,
+            name=name,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            indexes=indexes,
+        )
+        self._caches[key] = cache
+        return cache
+
+    def objects(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        name: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Index[T]] | None = None,
+    ) -> Objects[T]:
+        """These objects, to read from the cache and to write as this operator."""
+        cache = self.cache(
+            resource,
+            namespace=namespace,
+            name=name,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            indexes=indexes,
+        )
+        return Objects(resource, cache, self.client, self.field_manager)
+
+    def add(self, controller: Controller) -> None:
+        """Run this controller."""
+        for watch in controller.watches:
+            self._cache_of(watch)
+        self._controllers.append(controller)
+
+    @property
+    def cache_keys(self) -> list[CacheKey]:
+        """The caches that this operator reads."""
+        return list(self._caches)
+
+    @property
+    def trouble(self) -> str:
+        """Why the operator is not ready, in one line; empty when it is."""
+        for key, cache in self._caches.items():
+            if not cache.synced:
+                return f"waiting for {key}" + (f": {cache.trouble}" if cache.trouble else "")
+        if self._lease is not None and self._lease.trouble:
+            return self._lease.trouble
+        return ""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process does the work of a leader now."""
+        return not self._stopping and (self._lease is None or self._lease.leads)
+
+    async def run(self) -> None:
+        """Work until cancelled; what this raises has to end the process."""
+        self._crash = asyncio.get_running_loop().create_future()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.events.run(), name=f"{self.name} events")
+            tasks.create_task(self._fail_when_crashed(self._crash), name=f"{self.name} crash")
+            for cache in self._caches.values():
+                await cache.wait_synced()
+            log.info("caches synced", operator=self.name, caches=len(self._caches))
+            self._start(tasks, leader=False)
+            if self._lease is not None:
+                await self._lease.acquire()
+                tasks.create_task(self._lease.keep(), name=f"{self.name} lease")
+            self._start(tasks, leader=True)
+
+    async def drain(self, within: float) -> None:
+        """Begin no more reconciles, and wait for those that run."""
+        self._stopping = True
+        for workers in self._at_work:
+            workers.drain()
+        running = [task for task in self._at_work.values() if not task.done()]
+        if running:
+            _, late = await asyncio.wait(running, timeout=within)
+            for task in late:
+                log.warning("reconcile cut short", operator=self.name, task=task.get_name())
+
+    async def close(self) -> None:
+        """Write the last events and hand the Lease back; called when nothing runs any more."""
+        await self.events.drain()
+        if self._lease is not None:
+            await self._lease.release()
+
+    def _start(self, tasks: asyncio.TaskGroup, *, leader: bool) -> None:
+        if self._stopping:
+            return
+        for controller in self._controllers:
+            if controller.needs_leader is not leader:
+                continue
+            workers = controller.start(self.clock)
+            self._shared.metrics.controllers.add(workers.figures)
+            for watch in controller.watches:
+                handler = watch.handler(workers.queue.add)
+                self._cache_of(watch).subscribe(self._guarded(controller.name, handler))
+            task = tasks.create_task(workers.run(), name=f"controller {controller.name}")
+            self._at_work[workers] = task
+            log.info("controller started", controller=controller.name, workers=controller.workers)
+
+    def _cache_of(self, watch: Watch[T]) -> Cache[T]:
+        return self.cache(
+            watch.resource,
+            namespace=watch.namespace,
+            name=watch.name,
+            label_selector=watch.label_selector,
+            field_selector=watch.field_selector,
+        )
+
+    def _guarded(
+        self, controller: str, handler: Callable[[Change[T]], None]
+    ) -> Callable[[Change[T]], None]:
+        """The handler; a fault in it is this controller's crash, and not the cache's."""
+
+        def handle(change: Change[T]) -> None:
+            try:
+                handler(change)
+            except Exception as error:
+                log.exception("watch failed", controller=controller, key=str(change.key))
+                if self._crash is not None and not self._crash.done():
+                    why = f"controller {controller}: {type(error).__name__}: {error}"
+                    self._crash.set_exception(ControllerCrashed(why))
+
+        return handle
+
+    async def _fail_when_crashed(self, crash: "asyncio.Future[None]") -> None:
+        await crash

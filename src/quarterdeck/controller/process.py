@@ -1,0 +1,215 @@
+"""A process that runs operators: signals, probes, and what ends it.
+
+Operators are independent: each has its own field manager, Lease and fenced client, and one
+that cannot be set up, or waits for a resource type, is reported by `/readyz` and does not
+keep the others from working. They share the connection's settings, the caches and the
+metrics. What they share in fate is the end: a crashed controller or a lost Lease takes the
+process down, because nobody knows what state is left in it.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from quarterdeck.controller.caches import Caches
+from quarterdeck.controller.election import Candidate, LeadershipLost, Timing
+from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.lease import Lease
+from quarterdeck.controller.manager import Manager, Shared
+from quarterdeck.controller.metrics import Metrics
+from quarterdeck.controller.probes import serve_probes
+from quarterdeck.kube import Client, Connection, RequestMetrics
+from quarterdeck.log import get_logger
+
+log = get_logger("controller.process")
+
+
+def boot_clock() -> float:
+    """Seconds since boot; unlike the monotonic clock it counts a machine's sleep too."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def wall_clock() -> datetime:
+    """The time of day."""
+    return datetime.now(UTC)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process runs its operators."""
+
+    identity: str
+    """Who we are in a Lease: the pod's name and a random part."""
+    namespace: str = ""
+    """Watch only this namespace; all when empty."""
+    election: Timing | None = None
+    """The times of leader election; None to lead without asking."""
+    probe_address: str = "127.0.0.1:8081"
+    drain: float = 20.0
+    """Seconds that running reconciles have to end after a SIGTERM."""
+
+
+class Operator(msgspec.Struct, frozen=True, kw_only=True):
+    """One operator, as a process runs it."""
+
+    name: str
+    setup: Callable[[Manager], None]
+    field_manager: str
+    lease_namespace: str
+    lease_name: str
+
+
+class NothingToRun(Exception):  # noqa: N818 - reads as what happened
+    """No operator could be set up."""
+
+
+class Process:
+    """The operators of one process."""
+
+    def __init__(self, operators: list[Operator], connection: Connection, settings: Settings):
+        self._operators = operators
+        self._connection = connection
+        self._settings = settings
+        self._metrics = Metrics(boot_clock)
+        self._requests = RequestMetrics(self._metrics.registry)
+        self._managers: list[Manager] = []
+        self._failed: dict[str, str] = {}
+
+    def readiness(self) -> dict[str, str]:
+        """For each operator why it is not ready; empty text for one that is."""
+        return {manager.name: manager.trouble for manager in self._managers} | self._failed
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT; raises what ended the process otherwise."""
+        async with AsyncExitStack() as stack:
+            reader = await stack.enter_async_context(self._client())
+            caches = Caches(reader, [operator.field_manager for operator in self._operators])
+            await self._set_up(stack, caches, reader)
+            clients = [manager.client for manager in self._managers]
+            stack.enter_context(caches.hearing_writes(clients))
+            await stack.enter_async_context(
+                serve_probes(self._settings.probe_address, self.readiness, self._metrics.registry)
+            )
+            stop = stack.enter_context(_signals())
+            wanted = {key for manager in self._managers for key in manager.cache_keys}
+            caching = asyncio.create_task(caches.run(wanted), name="caches")
+            await self._run_managers(stop, caching)
+
+    async def _run_managers(self, stop: asyncio.Event, caching: "asyncio.Task[None]") -> None:
+        """Run the managers until told to stop or one of them ends, and see them out."""
+        tasks = [asyncio.create_task(it.run(), name=it.name) for it in self._managers]
+        stopped = asyncio.create_task(stop.wait(), name="signals")
+        try:
+            await asyncio.wait({stopped, caching, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.is_set():
+                log.info("stopping", operators=[it.name for it in self._managers])
+                await asyncio.gather(*(it.drain(self._settings.drain) for it in self._managers))
+        finally:
+            ended = [caching, stopped, *tasks]
+            for task in ended:
+                task.cancel()
+            ends = await asyncio.gather(*ended, return_exceptions=True)
+            # Only now that nothing runs any more may somebody else lead.
+            await asyncio.gather(*(it.close() for it in self._managers))
+        for end in ends:
+            if isinstance(end, Exception):
+                raise root_cause(end)
+
+    async def _set_up(self, stack: AsyncExitStack, caches: Caches, reader: Client) -> None:
+        """Make the managers; an operator that fails here is reported and left out."""
+        shared = Shared(
+            caches=caches,
+            metrics=self._metrics,
+            clock=boot_clock,
+            wall=wall_clock,
+            namespace=self._settings.namespace,
+        )
+        for operator in self._operators:
+            client = await stack.enter_async_context(self._client())
+            manager = self._manager(operator, shared, client, reader)
+            try:
+                operator.setup(manager)
+            except Exception as error:
+                log.exception("operator failed to start", operator=operator.name)
+                self._failed[operator.name] = f"failed to start: {error}"
+            else:
+                self._managers.append(manager)
+        if not self._managers:
+            raise NothingToRun("; ".join(f"{n}: {why}" for n, why in self._failed.items()))
+
+    def _manager(
+        self, operator: Operator, shared: Shared, client: Client, unfenced: Client
+    ) -> Manager:
+        lease = self._lease(operator, unfenced)
+        if lease is not None:
+            client.before_write = lease.check
+        manager = Manager(
+            operator.name,
+            shared=shared,
+            client=client,
+            unfenced=unfenced,
+            field_manager=operator.field_manager,
+            events=Recorder(
+                unfenced,
+                controller=f"quarterdeck.dev/{operator.name}",
+                instance=self._settings.identity,
+                clock=boot_clock,
+                wall=wall_clock,
+            ),
+            lease=lease,
+        )
+        self._metrics.leaders.watch(operator.lease_name, lambda: float(manager.leads))
+        return manager
+
+    def _lease(self, operator: Operator, client: Client) -> Lease | None:
+        if self._settings.election is None:
+            return None
+        candidate = Candidate(
+            namespace=operator.lease_namespace,
+            name=operator.lease_name,
+            identity=self._settings.identity,
+            timing=self._settings.election,
+        )
+        return Lease(client, candidate, clock=boot_clock, wall=wall_clock)
+
+    def _client(self) -> Client:
+        return Client(self._connection, metrics=self._requests)
+
+
+def root_cause(error: Exception) -> Exception:
+    """The one fault to tell about; lost leadership before all others."""
+    leaves = list(_leaves(error))
+    return next((leaf for leaf in leaves if isinstance(leaf, LeadershipLost)), leaves[0])
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+@contextmanager
+def _signals() -> Iterator[asyncio.Event]:
+    """Set at the first SIGTERM or SIGINT; the second one ends the process at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def told() -> None:
+        stop.set()
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, told)
+    try:
+        yield stop
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

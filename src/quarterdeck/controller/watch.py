@@ -1,0 +1,100 @@
+"""From a changed object to the keys that have to be reconciled.
+
+A watch names a resource, says which changes matter, and maps an object to keys: its own,
+its owner's, or what a function says. Old and new object are both mapped, so that an
+object which moves from one owner to another wakes both.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from quarterdeck.api.meta import Key, Object, OwnerReference, Resource, TypedObject
+from quarterdeck.kube import Change
+
+T = TypeVar("T", bound=TypedObject | Object)
+
+Mapping = Callable[[T], Iterable[Key]]
+Predicate = Callable[[T | None, T | None], bool]
+
+
+def key_of(obj: TypedObject | Object) -> Key:
+    """The object's own key."""
+    if isinstance(obj, dict):
+        metadata = obj["metadata"]
+        return Key(metadata.get("namespace", ""), metadata["name"])
+    return Key(obj.metadata.namespace, obj.metadata.name)
+
+
+def to_self(obj: TypedObject | Object) -> Iterable[Key]:
+    """Reconcile the object itself."""
+    return (key_of(obj),)
+
+
+def to_owner(owner: Resource[Any]) -> Callable[[TypedObject | Object], Iterable[Key]]:
+    """Reconcile the object of this kind that controls the one that changed."""
+
+    def keys(obj: TypedObject | Object) -> Iterable[Key]:
+        reference = controller_of(obj)
+        if reference is None:
+            return ()
+        group = reference.api_version.rpartition("/")[0]
+        if (group, reference.kind) != (owner.group, owner.kind):
+            return ()
+        return (Key(key_of(obj).namespace if owner.namespaced else "", reference.name),)
+
+    return keys
+
+
+def controller_of(obj: TypedObject | Object) -> OwnerReference | None:
+    """The owner that controls this object, of which there is at most one; None without one."""
+    if not isinstance(obj, dict):
+        return next((ref for ref in obj.metadata.owner_references if ref.controller), None)
+    for ref in obj["metadata"].get("ownerReferences", ()):
+        if ref.get("controller"):
+            return msgspec.convert(ref, OwnerReference)
+    return None
+
+
+def spec_changed(old: TypedObject | Object | None, new: TypedObject | Object | None) -> bool:
+    """Whether more than status and metadata changed: appeared, went, is going, or new spec."""
+    if old is None or new is None:
+        return True
+    return _generation(old) != _generation(new)
+
+
+def _generation(obj: TypedObject | Object) -> tuple[object, object]:
+    if isinstance(obj, dict):
+        return obj["metadata"].get("generation"), obj["metadata"].get("deletionTimestamp")
+    return obj.metadata.generation, obj.metadata.deletion_timestamp
+
+
+class Watch(msgspec.Struct, Generic[T], frozen=True):
+    """Which objects wake a controller, and for which keys."""
+
+    resource: Resource[T]
+    map: Mapping[T] = to_self
+    predicate: Predicate[T] | None = None
+    """Whether a change matters; None is for an object that is not there before or after."""
+    namespace: str = ""
+    name: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
+        """What to call for each change; it is the hot path of every watch event."""
+        mapping, predicate = self.map, self.predicate
+
+        def changed(change: Change[T]) -> None:
+            if predicate is not None and not predicate(change.old, change.new):
+                return
+            if mapping is to_self:
+                add(change.key)
+                return
+            for obj in (change.old, change.new):
+                if obj is not None:
+                    for key in mapping(obj):
+                        add(key)
+
+        return changed
