@@ -36,6 +36,8 @@ _UNREACHABLE = re.compile(
     r"dial tcp|no such host|connection refused|i/o timeout|TLS handshake timeout"
     r"|network is unreachable|server misbehaving|module lookup disabled"
 )
+# A line without a space is the name of a package that is being compiled.
+_COMPLAINT = re.compile(r"(?!#|go: downloading )\S.* ")
 
 
 class Workshop(msgspec.Struct, frozen=True):
@@ -136,7 +138,7 @@ def modules_pinned(go_sum: str) -> int:
 
 
 def failure(program: Program, lines: Sequence[str], shop: Workshop) -> BinariesUnavailable:
-    """The error that explains a failed build by the last words of `go`."""
+    """The error that explains a failed build by the first complaint of `go`."""
     if any("no space left on device" in line or "disk quota" in line for line in lines):
         return disk_full(shop.directory)
     if any("signal: killed" in line for line in lines):
@@ -149,11 +151,9 @@ def failure(program: Program, lines: Sequence[str], shop: Workshop) -> BinariesU
             f"building {program.name} failed, because the Go module proxy cannot be reached "
             f"({broken.strip()[:200]}): set GOPROXY to one that can, or {OWN_PROGRAMS}"
         )
-    # A line without a space is the name of a package that went well.
-    said = [line.strip() for line in lines if " " in line.strip() and not line.startswith("#")]
-    last = said[-1][:200] if said else "no output"
+    first = next((line.strip()[:200] for line in lines if _COMPLAINT.match(line)), "no output")
     return BinariesUnavailable(
-        f"building {program.name} failed ({last}); the whole output is in {shop.log}"
+        f"building {program.name} failed ({first}); the whole output is in {shop.log}"
     )
 
 

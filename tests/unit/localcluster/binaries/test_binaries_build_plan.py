@@ -78,10 +78,10 @@ def test_modules_pinned_does_not_count_bare_go_mod_files() -> None:
         ),
         pytest.param(["compile: signal: killed"], "GOFLAGS=-p=1", id="out of memory"),
         pytest.param(
-            ["# example", "x.go:1: undefined: y", ""],
+            ["go: downloading x v1", "fmt", "# example", "x.go:1: undefined: y", "too many errors"],
             "building etcd failed (x.go:1: undefined: y); the whole output is in "
             "/cache/v1/build.log",
-            id="anything else gives the last line and where the rest is",
+            id="anything else gives the first complaint and where the rest is",
         ),
         pytest.param([], "(no output)", id="silence"),
     ],

@@ -1,10 +1,21 @@
-"""Progress as lines, with a clock of the test's own."""
+"""Progress as lines, with a clock of the test's own, and on a terminal."""
 
 import io
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
-from quarterdeck.localcluster.binaries.progress import LineProgress, duration, size, step
+from quarterdeck.localcluster.binaries.progress import (
+    LineProgress,
+    TerminalProgress,
+    duration,
+    progress_on,
+    size,
+    step,
+)
 
 
 class Clock:
@@ -61,3 +72,34 @@ def test_duration(seconds: float, expected: str) -> None:
 )
 def test_size(count: int, expected: str) -> None:
     assert size(count) == expected
+
+
+def test_terminal_gets_a_live_line_that_gives_way_to_the_result() -> None:
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "w") as terminal:
+        progress = progress_on(terminal)
+        assert isinstance(progress, TerminalProgress)
+        progress.begin("building etcd")
+        progress.update("3 of 4 packages [x]", 0.75)
+        progress.say("a line that stays")
+        progress.end("built etcd")
+        shown = screen.read(65536).decode()
+    assert "building etcd" in shown
+    assert "3 of 4 packages [x]" in shown
+    assert "a line that stays" in shown
+    assert shown.rstrip().endswith("built etcd, 0 s")
+
+
+def test_anything_but_a_terminal_gets_lines() -> None:
+    assert isinstance(progress_on(io.StringIO()), LineProgress)
+
+
+def test_import_is_light() -> None:
+    """The command line's start-up time depends on it."""
+    heavy = ("rich", "aiohttp", "cryptography", "urllib.request", "ssl", "asyncio")
+    code = (
+        "import sys, quarterdeck.localcluster.binaries\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert answer.stdout == b"[]\n"
