@@ -312,10 +312,12 @@ class Client:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
     ) -> T | None:
         """None when the object is gone, the object when it stays until its finalizers are done.
 
-        With a uid or version, only that very object is deleted; `Conflict` otherwise.
+        With a uid or version, only that very object is deleted; `Conflict` otherwise. Pods have
+        a grace period, and 0 says that their processes are gone.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}
@@ -323,6 +325,8 @@ class Client:
             options["preconditions"] = preconditions
         if propagation:
             options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
         path = _object_path(resource, name, namespace)
         answer = await self._send("DELETE", path, msgspec.json.encode(options))
         status = parse_status(answer)
