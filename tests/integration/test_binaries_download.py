@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import socket
 import tarfile
 import threading
@@ -282,16 +283,32 @@ def test_redirect_is_followed(server: Server, settings: BinarySettings, out: io.
     assert binaries.kubectl.read_bytes() == KUBECTL
 
 
+@pytest.mark.parametrize(
+    ("tarball", "reason"),
+    [
+        pytest.param(
+            archive("etcd-v3.6.8-linux-amd64/README.md", b"read me"),
+            "has no file etcd-v3.6.8-linux-amd64/etcd",
+            id="another file",
+        ),
+        pytest.param(b"no archive", "cannot be unpacked (", id="no archive"),
+        pytest.param(
+            archive("etcd-v3.6.8-linux-amd64/etcd", os.urandom(9000))[:-3000],
+            "cannot be unpacked (",
+            id="half an archive",
+        ),
+    ],
+)
 def test_archive_without_the_program_is_no_download(
-    server: Server, settings: BinarySettings, out: io.StringIO
+    server: Server, settings: BinarySettings, out: io.StringIO, tarball: bytes, reason: str
 ) -> None:
-    tarball = archive("etcd-v3.6.8-linux-amd64/README.md", b"read me")
     server.serve(ETCD_PATH, tarball)
     sums = checksum(tarball) + f"  {ETCD_PATH[13:]}\n".encode()
     server.serve("/etcd/v3.6.8/SHA256SUMS", sums)
     with pytest.raises(BinariesUnavailable, match="QUARTERDECK_BUILD is off"):
         ensure_binaries(settings, ["etcd"], LineProgress(out))
-    assert "has no file etcd-v3.6.8-linux-amd64/etcd" in out.getvalue()
+    assert reason in out.getvalue()
+    assert installed(settings) == []
 
 
 def test_server_out_of_reach_is_asked_once_for_all_its_programs(

@@ -4,6 +4,7 @@ A server that cannot be reached or does not have a program is no error: the next
 A program with the wrong contents is one, because somebody should look at it.
 """
 
+import gzip
 import hashlib
 import http.client
 import shutil
@@ -11,10 +12,10 @@ import tarfile
 import threading
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from quarterdeck.localcluster.binaries.cache import Cache, Found
 from quarterdeck.localcluster.binaries.catalog import (
@@ -137,7 +138,7 @@ class _Fetch:
         except urllib.error.HTTPError as error:
             with error:
                 raise NotDownloaded(f"{url} answers {error.code} {error.reason}") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             host = url.partition("://")[2].partition("/")[0]
             raise OutOfReach(f"{host} is out of reach ({_in_words(error)})") from error
 
@@ -145,7 +146,8 @@ class _Fetch:
         path = self._folder / at.filename
         digest = hashlib.sha256()
         with self._open(at.url) as response, explained(self._folder), path.open("wb") as file:
-            total = int(response.headers.get("Content-Length") or 0)
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else 0
             # An archive is unpacked beside itself.
             require_space(self._folder, total * (3 if at.member else 1), f"{at.filename}")
             received = 0
@@ -176,14 +178,17 @@ class _Fetch:
 
     def _unpacked(self, archive: Path, member: str) -> Path:
         path = self._folder / f"{archive.name}.program"
-        with explained(self._folder), tarfile.open(archive) as tar:
-            source: IO[bytes] | None = None
-            with suppress(KeyError):
+        try:
+            with explained(self._folder), tarfile.open(archive) as tar:
                 source = tar.extractfile(member)
-            if source is None:
-                raise NotDownloaded(f"{archive.name} has no file {member}")
-            with path.open("wb") as file:
-                shutil.copyfileobj(source, file)
+                if source is None:
+                    raise KeyError(member)
+                with path.open("wb") as file:
+                    shutil.copyfileobj(source, file)
+        except KeyError as error:
+            raise NotDownloaded(f"{archive.name} has no file {member}") from error
+        except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise NotDownloaded(f"{archive.name} cannot be unpacked ({error})") from error
         archive.unlink()
         return path
 

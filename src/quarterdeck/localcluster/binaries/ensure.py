@@ -79,7 +79,7 @@ def ensure_binaries(
     Raises BinariesUnavailable, whose message is one line with the remedy.
     """
     progress = progress or progress_on()
-    wanted = [catalog.program(name) for name in names]
+    wanted = [catalog.program(name) for name in dict.fromkeys(names)]
     found = _own_programs(settings, wanted)
     if len(found) < len(wanted):
         platform = f"linux/{architecture(settings.machine)}"

@@ -1,6 +1,7 @@
 """What a user or a company may choose about the programs, read once from the environment."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -49,9 +50,9 @@ class BinarySettings(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             cache=_cache(given),
             assets=Path(assets).expanduser().absolute() if assets else None,
-            kubernetes_url=given.get("QUARTERDECK_KUBERNETES_URL", KUBERNETES_URL).rstrip("/"),
-            etcd_url=given.get("QUARTERDECK_ETCD_URL", ETCD_URL).rstrip("/"),
-            kwok_url=given.get("QUARTERDECK_KWOK_URL", KWOK_URL).rstrip("/"),
+            kubernetes_url=_address(given, "QUARTERDECK_KUBERNETES_URL", KUBERNETES_URL),
+            etcd_url=_address(given, "QUARTERDECK_ETCD_URL", ETCD_URL),
+            kwok_url=_address(given, "QUARTERDECK_KWOK_URL", KWOK_URL),
             download=_switch(given, "QUARTERDECK_DOWNLOAD"),
             build=_switch(given, "QUARTERDECK_BUILD"),
             connect_timeout=_seconds(given, "QUARTERDECK_CONNECT_TIMEOUT", 5.0),
@@ -68,6 +69,15 @@ def _cache(env: Mapping[str, str]) -> Path:
         return Path(xdg).absolute() / "quarterdeck"
     home = Path(env["HOME"]) if "HOME" in env else Path.home()
     return home / ".cache" / "quarterdeck"
+
+
+def _address(env: Mapping[str, str], name: str, default: str) -> str:
+    value = env.get(name, default)
+    if not re.match(r"https?://[^/\s]+(/\S*)?$", value):
+        raise BinariesUnavailable(
+            f"{name}={value} is no address of a server; write it as https://host/path"
+        )
+    return value.rstrip("/")
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

@@ -64,11 +64,12 @@ def test_everything_can_be_set() -> None:
     ("name", "value"),
     [
         pytest.param("QUARTERDECK_DOWNLOAD", "maybe", id="a switch that is neither on nor off"),
+        pytest.param("QUARTERDECK_ETCD_URL", "mirror/etcd", id="an address without a scheme"),
         pytest.param("QUARTERDECK_CONNECT_TIMEOUT", "soon", id="a time-out that is no number"),
         pytest.param("QUARTERDECK_CONNECT_TIMEOUT", "-1", id="a negative time-out"),
         pytest.param("QUARTERDECK_STALL_TIMEOUT", "nan", id="a time-out that is not a number"),
     ],
 )
 def test_bad_value_is_refused_by_name(name: str, value: str) -> None:
-    with pytest.raises(BinariesUnavailable, match=f"{name}={value} is .*set it to"):
+    with pytest.raises(BinariesUnavailable, match=f"{name}={value} is .*(set|write) it "):
         BinarySettings.from_environment({"HOME": "/c", name: value})
