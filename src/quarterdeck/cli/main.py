@@ -10,6 +10,7 @@ COMMANDS = {
     "completion": "quarterdeck.cli.completion:completion",
     "local": "quarterdeck.cli.local:local",
     "payload": "quarterdeck.cli.payload:payload",
+    "run": "quarterdeck.cli.run:run",
 }
 """Subcommand to `module:command`; a module is imported only when its command is used."""
 

@@ -7,20 +7,14 @@ An operator needs `Controller`, `Watch` and the `Manager` that it is set up with
 from quarterdeck.controller.backoff import Backoff
 from quarterdeck.controller.controller import Controller
 from quarterdeck.controller.election import LeadershipLost, Timing
-from quarterdeck.controller.events import Recorder, Regarding
+from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.manager import ControllerCrashed, Manager
+from quarterdeck.controller.metadata import controller_of, key_of, owned_by
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError
 from quarterdeck.controller.process import NothingToRun, Operator, Process, Settings
 from quarterdeck.controller.result import DONE, InvalidSpec, Result
-from quarterdeck.controller.watch import (
-    Watch,
-    controller_of,
-    key_of,
-    spec_changed,
-    to_owner,
-    to_self,
-)
+from quarterdeck.controller.watch import Watch, spec_changed, to_owner, to_self
 
 __all__ = [
     "DONE",
@@ -36,13 +30,13 @@ __all__ = [
     "ProbeAddressError",
     "Process",
     "Recorder",
-    "Regarding",
     "Result",
     "Settings",
     "Timing",
     "Watch",
     "controller_of",
     "key_of",
+    "owned_by",
     "spec_changed",
     "to_owner",
     "to_self",

@@ -14,9 +14,10 @@ from typing import Literal
 
 import msgspec
 
-from quarterdeck.api.meta import EVENTS, Key, Object
+from quarterdeck.api.meta import EVENTS, Key, Object, TypedObject
 from quarterdeck.controller.backoff import TokenBucket
 from quarterdeck.controller.election import micro_time
+from quarterdeck.controller.metadata import reference_to
 from quarterdeck.kube import Client, KubeError, NotFound
 from quarterdeck.log import get_logger
 
@@ -24,17 +25,6 @@ log = get_logger("controller.events")
 
 NOTE_LIMIT = 1024
 """The API server refuses a longer note."""
-
-
-class Regarding(msgspec.Struct, frozen=True, rename="camel"):
-    """Which object an event is about."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str = ""
-    namespace: str = ""
-    resource_version: str = ""
 
 
 class EventKey(msgspec.Struct, frozen=True):
@@ -95,7 +85,7 @@ class EventBook:
         self._number = 0
         self.dropped = 0
 
-    def record(self, key: EventKey, about: Regarding, now: float, wall: datetime) -> Create | None:
+    def record(self, key: EventKey, about: Object, now: float, wall: datetime) -> Create | None:
         """The event to write now; None when it is counted only, or cut short."""
         series = self._known.get(key)
         if series is not None and now - series.written_at < self.FORGET:
@@ -107,8 +97,8 @@ class EventBook:
             return None
         self._number += 1
         # Events go where their object is; those of cluster-scoped ones into `default`.
-        namespace = about.namespace or "default"
-        name = f"{about.name[:200]}.{int(wall.timestamp() * 1e6):x}{self._number:x}"
+        namespace = key.namespace or "default"
+        name = f"{key.name[:200]}.{int(wall.timestamp() * 1e6):x}{self._number:x}"
         self._known[key] = _Series(namespace, name, now)
         self._known.move_to_end(key)
         while len(self._known) > self.REMEMBERED:
@@ -137,7 +127,7 @@ class EventBook:
             self._per_object.popitem(last=False)
         return bucket.take(now) and self._overall.take(now)
 
-    def _event(self, key: EventKey, about: Regarding, at: Key, wall: datetime) -> Object:
+    def _event(self, key: EventKey, about: Object, at: Key, wall: datetime) -> Object:
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
@@ -147,7 +137,7 @@ class EventBook:
             "reason": key.reason,
             "action": key.action,
             "note": key.note,
-            "regarding": msgspec.to_builtins(about),
+            "regarding": about,
             "reportingController": self._controller,
             "reportingInstance": self._instance,
         }
@@ -181,7 +171,7 @@ class Recorder:
 
     def event(
         self,
-        about: Regarding,
+        about: TypedObject | Object,
         type_: Literal["Normal", "Warning"],
         reason: str,
         note: str,
@@ -191,16 +181,17 @@ class Recorder:
         """Say something about an object; comes back at once."""
         if len(note) > NOTE_LIMIT:
             note = note[: NOTE_LIMIT - 1] + "…"
+        reference = reference_to(about)
         key = EventKey(
-            uid=about.uid,
-            namespace=about.namespace,
-            name=about.name,
+            uid=reference["uid"],
+            namespace=reference.get("namespace", ""),
+            name=reference["name"],
             type=type_,
             reason=reason,
             action=action,
             note=note,
         )
-        self._offer(self._book.record(key, about, self._clock(), self._wall()))
+        self._offer(self._book.record(key, reference, self._clock(), self._wall()))
 
     async def run(self) -> None:
         """Write events until cancelled."""

@@ -29,8 +29,8 @@ import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.merge import merge_patch
+from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import rebooked
-from quarterdeck.controller.watch import controller_of, key_of
 from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, needs_apply
 from quarterdeck.log import get_logger
 
@@ -77,7 +77,7 @@ class Objects(Generic[T]):
             return
         if leftovers(live, desired, self._manager):
             live = await self._rebooked(key, live)
-        meta = {**desired["metadata"], **_fence(live)}
+        meta = {**desired["metadata"], **fence(live)}
         await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
         )
@@ -85,14 +85,14 @@ class Objects(Generic[T]):
 
     async def delete(self, obj: T) -> None:
         """Delete this very object, if it is still there and as we know it."""
-        key, fence = key_of(obj), _fence(as_plain(obj))
+        key, seen = key_of(obj), fence(obj)
         try:
             await self._client.delete(
                 self.resource,
                 key.name,
                 key.namespace,
-                uid=fence["uid"],
-                resource_version=fence["resourceVersion"],
+                uid=seen["uid"],
+                resource_version=seen["resourceVersion"],
             )
         except NotFound:
             return
@@ -108,7 +108,7 @@ class Objects(Generic[T]):
         await self._client.patch(
             self.resource,
             key.name,
-            {"metadata": _fence(live), "status": patch},
+            {"metadata": fence(live), "status": patch},
             key.namespace,
             subresource="status",
             field_manager=self._manager,
@@ -117,8 +117,11 @@ class Objects(Generic[T]):
 
     async def _created(self, desired: Object, key: Key) -> Object:
         """The object after its create, or what was there, if it is ours, unseen by the cache."""
+        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         try:
-            made = await self._client.create(self.resource, desired, field_manager=self._manager)
+            made = await self._client.create(
+                self.resource, {**kind, **desired}, field_manager=self._manager
+            )
         except AlreadyExists:
             found: T = await self._client.get(self.resource, key.name, key.namespace)
             wanted, has = controller_of(desired), controller_of(found)
@@ -143,17 +146,3 @@ class Objects(Generic[T]):
             self.resource, key.name, operations, key.namespace, type="json"
         )
         return as_plain(answer)
-
-
-def as_plain(obj: TypedObject | Object) -> Object:
-    """The object as a dictionary; a foreign one is one already."""
-    if isinstance(obj, dict):
-        return obj
-    plain: Object = msgspec.to_builtins(obj)
-    return plain
-
-
-def _fence(live: Object) -> Object:
-    """What makes the server refuse a write if the object is another one or has changed."""
-    meta = live["metadata"]
-    return {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}

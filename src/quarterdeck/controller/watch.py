@@ -10,21 +10,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from quarterdeck.api.meta import Key, Object, OwnerReference, Resource, TypedObject
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.controller.metadata import controller_of, key_of
 from quarterdeck.kube import Change
 
 T = TypeVar("T", bound=TypedObject | Object)
 
 Mapping = Callable[[T], Iterable[Key]]
 Predicate = Callable[[T | None, T | None], bool]
-
-
-def key_of(obj: TypedObject | Object) -> Key:
-    """The object's own key."""
-    if isinstance(obj, dict):
-        metadata = obj["metadata"]
-        return Key(metadata.get("namespace", ""), metadata["name"])
-    return Key(obj.metadata.namespace, obj.metadata.name)
 
 
 def to_self(obj: TypedObject | Object) -> Iterable[Key]:
@@ -45,16 +38,6 @@ def to_owner(owner: Resource[Any]) -> Callable[[TypedObject | Object], Iterable[
         return (Key(key_of(obj).namespace if owner.namespaced else "", reference.name),)
 
     return keys
-
-
-def controller_of(obj: TypedObject | Object) -> OwnerReference | None:
-    """The owner that controls this object, of which there is at most one; None without one."""
-    if not isinstance(obj, dict):
-        return next((ref for ref in obj.metadata.owner_references if ref.controller), None)
-    for ref in obj["metadata"].get("ownerReferences", ()):
-        if ref.get("controller"):
-            return msgspec.convert(ref, OwnerReference)
-    return None
 
 
 def spec_changed(old: TypedObject | Object | None, new: TypedObject | Object | None) -> bool:

@@ -1,0 +1,66 @@
+"""What all objects share, read and written the same for typed and for foreign ones. Pure."""
+
+import msgspec
+
+from quarterdeck.api.meta import Key, Object, OwnerReference, TypedObject
+
+
+def key_of(obj: TypedObject | Object) -> Key:
+    """The object's own key."""
+    if isinstance(obj, dict):
+        return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+    return Key(obj.metadata.namespace, obj.metadata.name)
+
+
+def as_plain(obj: TypedObject | Object) -> Object:
+    """The object as a dictionary; a foreign one is one already."""
+    if isinstance(obj, dict):
+        return obj
+    plain: Object = msgspec.to_builtins(obj)
+    return plain
+
+
+def controller_of(obj: TypedObject | Object) -> OwnerReference | None:
+    """The owner that controls this object, of which there is at most one; None without one."""
+    if not isinstance(obj, dict):
+        return next((ref for ref in obj.metadata.owner_references if ref.controller), None)
+    for ref in obj["metadata"].get("ownerReferences", ()):
+        if ref.get("controller"):
+            return msgspec.convert(ref, OwnerReference)
+    return None
+
+
+def owned_by(owner: TypedObject | Object) -> Object:
+    """The metadata that makes an object of the owner's namespace its own: it goes with it."""
+    key, (api_version, kind, uid) = key_of(owner), _identity(owner)
+    reference = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": key.name,
+        "uid": uid,
+        "controller": True,
+    }
+    return {"namespace": key.namespace, "ownerReferences": [reference]}
+
+
+def fence(live: TypedObject | Object) -> Object:
+    """What makes the server refuse a write if the object is another one or has changed."""
+    if isinstance(live, dict):
+        meta = live["metadata"]
+        return {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    return {"uid": live.metadata.uid, "resourceVersion": live.metadata.resource_version}
+
+
+def reference_to(obj: TypedObject | Object) -> Object:
+    """How an event names the object that it is about."""
+    key, (api_version, kind, uid) = key_of(obj), _identity(obj)
+    reference = {"apiVersion": api_version, "kind": kind, "name": key.name, "uid": uid}
+    if key.namespace:
+        reference["namespace"] = key.namespace
+    return {**reference, "resourceVersion": fence(obj)["resourceVersion"]}
+
+
+def _identity(obj: TypedObject | Object) -> tuple[str, str, str]:
+    if isinstance(obj, dict):
+        return obj["apiVersion"], obj["kind"], obj["metadata"]["uid"]
+    return obj.api_version, obj.kind, obj.metadata.uid

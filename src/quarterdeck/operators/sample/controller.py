@@ -1,0 +1,58 @@
+"""Keeps the text of each Note in a ConfigMap of the same name."""
+
+from datetime import datetime
+
+from quarterdeck.api.conditions import Condition
+from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
+from quarterdeck.api.samples_v1alpha1 import NOTES, Note, NoteStatus
+from quarterdeck.controller import DONE, Controller, Manager, Result, Watch, owned_by, to_owner
+from quarterdeck.kube import AlreadyExists, Forbidden
+from quarterdeck.status import set_condition
+
+OURS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
+SELECTOR = "app.kubernetes.io/managed-by=quarterdeck-sample"
+REMEDIES = {
+    AlreadyExists: "it does not belong to this note; rename one of the two",
+    Forbidden: "allow it in the operator's role",
+}
+
+
+def desired_config_map(note: Note) -> Object:
+    """The ConfigMap that a note asks for; it goes when the note goes."""
+    metadata = {"name": note.metadata.name, "labels": OURS, **owned_by(note)}
+    return {"metadata": metadata, "data": {"text": note.spec.text}}
+
+
+def desired_status(note: Note, reason: str, trouble: str, now: datetime) -> NoteStatus:
+    """What the note says about itself: ready, unless there is trouble."""
+    status = "False" if trouble else "True"
+    ready = Condition(
+        type="Ready", status=status, reason=reason, message=trouble, last_transition_time=now
+    )
+    conditions = set_condition(note.status.conditions, ready, now)
+    return NoteStatus(observed_generation=note.metadata.generation, conditions=conditions)
+
+
+def setup(manager: Manager) -> None:
+    """Add the controller of notes."""
+    notes = manager.objects(NOTES)
+    config_maps = manager.objects(CONFIG_MAPS, label_selector=SELECTOR)
+
+    async def reconcile(key: Key) -> Result:
+        note = notes.get(key)
+        if note is None or note.metadata.deletion_timestamp:
+            return DONE
+        try:
+            await config_maps.ensure(desired_config_map(note))
+        except (AlreadyExists, Forbidden) as error:
+            trouble = f"{error.message}: {REMEDIES[type(error)]}"
+            await notes.set_status(
+                note, desired_status(note, error.reason, trouble, manager.wall())
+            )
+            manager.events.event(note, "Warning", error.reason, trouble, action="Write")
+            raise
+        await notes.set_status(note, desired_status(note, "Written", "", manager.wall()))
+        return DONE
+
+    owned = Watch(CONFIG_MAPS, to_owner(NOTES), label_selector=SELECTOR)
+    manager.add(Controller("note", reconcile, [Watch(NOTES), owned], workers=16))
