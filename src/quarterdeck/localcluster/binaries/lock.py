@@ -34,12 +34,15 @@ def only_one(directory: Path, progress: Progress) -> Iterator[None]:
 
 
 def _acquire(descriptor: int, progress: Progress) -> None:
-    if _try(descriptor):
-        return
-    with step(progress, f"waiting for the build of process {_holder(descriptor)}"):
-        while not _try(descriptor):
-            progress.update("")
-            time.sleep(POLL_SECONDS)
+    while not _try(descriptor):
+        holder = _holder(descriptor)
+        with step(progress, f"waiting for the build of process {holder}"):
+            # Until it is our turn, or that of somebody else who waited too.
+            while _holder(descriptor) == holder:
+                time.sleep(POLL_SECONDS)
+                if _try(descriptor):
+                    return
+                progress.update("")
 
 
 def _try(descriptor: int) -> bool:
