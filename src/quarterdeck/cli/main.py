@@ -14,6 +14,14 @@ COMMANDS = {
 }
 """Subcommand to `module:command`; a module is imported only when its command is used."""
 
+SUMMARIES = {
+    "completion": "Print the completion script for SHELL.",
+    "local": "Run a real Kubernetes control plane on this machine.",
+    "payload": "Check a release payload, without a cluster.",
+    "run": "Run operators until stopped.",
+}
+"""The first sentence of each command's own help, so that `--help` need not import them all."""
+
 
 class LazyGroup(click.Group):
     """A group that knows its commands' names and imports one when it is asked for."""
@@ -29,6 +37,11 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of subcommands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

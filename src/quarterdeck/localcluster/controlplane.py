@@ -23,7 +23,7 @@ from quarterdeck.localcluster.credentials import (
 )
 from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError, NotReady
 from quarterdeck.localcluster.ports import check_ports, ports_of
-from quarterdeck.localcluster.process import Process, Spawner
+from quarterdeck.localcluster.process import Process, Spawner, how_it_ended
 from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
 from quarterdeck.localcluster.status import kubectl_environment
 
@@ -243,7 +243,7 @@ class ControlPlane:
         if process.exit_code is not None:
             check_space(self.layout.root)
             raise ComponentCrashed(
-                f"{component} ended with exit code {process.exit_code} before it was ready; "
+                f"{component} {how_it_ended(process.exit_code)} before it was ready; "
                 f"its log is {process.log}",
                 process.last_lines(),
             )

@@ -7,6 +7,7 @@ import errno
 import random
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -113,13 +114,17 @@ def holder_of(port: int, proc: Path = Path("/proc")) -> str | None:
         for inode in listening_inodes((proc / table).read_text(), port)
     }
     for process in proc.glob("[0-9]*"):
-        try:
-            links = {str(link.readlink()) for link in (process / "fd").iterdir()}
-            if inodes & links:
+        with suppress(OSError):  # ended meanwhile, or another user's
+            if any(_leads_to(link, inodes) for link in (process / "fd").iterdir()):
                 return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
-        except OSError:  # ended meanwhile, or another user's
-            continue
     return None
+
+
+def _leads_to(link: Path, targets: set[str]) -> bool:
+    try:
+        return str(link.readlink()) in targets
+    except OSError:  # closed meanwhile
+        return False
 
 
 def listening_inodes(table: str, port: int) -> list[str]:

@@ -123,6 +123,13 @@ class Process:
         self._popen.send_signal(number)
 
 
+def how_it_ended(exit_code: int | None) -> str:
+    """The end of a process in words: its exit code, or the signal that killed it."""
+    if exit_code is not None and exit_code < 0:
+        return f"was killed by {signal.Signals(-exit_code).name}"
+    return f"ended with exit code {exit_code}"
+
+
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
     """The last lines of a file; empty when there is none."""
     try:

@@ -24,6 +24,7 @@ from quarterdeck.localcluster.definitions import (
 )
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.order import Order, decode
+from quarterdeck.localcluster.process import how_it_ended
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import (
     ComponentState,
@@ -142,7 +143,7 @@ class Supervisor:
                 self._states[component] = "running"
                 self._report(f"{component} runs again")
             case _ if process.pid is None:
-                self._note_crash(component, now, f"ended with exit code {process.exit_code}")
+                self._note_crash(component, now, how_it_ended(process.exit_code))
 
     def _start_again(self, component: Component, now: float) -> None:
         try:

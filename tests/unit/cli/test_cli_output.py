@@ -1,0 +1,170 @@
+"""Tables, data, and errors in one line."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from quarterdeck.cli import local_status
+from quarterdeck.cli.cluster import Cluster
+from quarterdeck.cli.output import (
+    CommandFailed,
+    Output,
+    errors_in_one_line,
+    output_option,
+    show,
+    table,
+)
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.localcluster.status import ComponentStatus, Identity, Phase, Status
+
+
+@click.command()
+@output_option
+def example(output: Output) -> None:
+    show({"b": 1, "a": [2]}, output, lambda: "for people")
+
+
+def test_every_output_says_the_same() -> None:
+    run = CliRunner().invoke
+    assert run(example).output == "for people\n"
+    assert json.loads(run(example, ["-o", "json"]).output) == {"b": 1, "a": [2]}
+    assert yaml.safe_load(run(example, ["-o", "yaml"]).output) == {"b": 1, "a": [2]}
+    assert run(example, ["-o", "xml"]).exit_code == 2
+
+
+def test_columns_line_up_whatever_their_colour() -> None:
+    rows = [["a", click.style("good", fg="green"), "x"], ["longer", "b", ""]]
+    plain = click.unstyle(table(["NAME", "IS", "LAST"], rows))
+    assert plain.splitlines() == [
+        "NAME     IS     LAST",
+        "a        good   x",
+        "longer   b",
+    ]
+
+
+def test_an_error_is_one_line_and_an_exit_code() -> None:
+    @click.command()
+    def failing() -> None:
+        with errors_in_one_line(ValueError):
+            raise ValueError("first\n  second")
+
+    result = CliRunner().invoke(failing)
+    assert result.output == "error: first second\n"
+    assert result.exit_code == CommandFailed.exit_code == 2
+
+
+def test_other_errors_are_not_hidden() -> None:
+    with pytest.raises(KeyError), errors_in_one_line(ValueError):
+        raise KeyError("a fault of ours")
+
+
+LAYOUT = Layout(Path("/state"))
+
+
+def status(phase: Phase) -> Status:
+    log = "/state/logs/etcd.log"
+    return Status(
+        phase=phase,
+        supervisor=Identity(10, 1, "boot"),
+        since=0,
+        url="https://127.0.0.1:1234",
+        kubeconfig="/state/kubeconfig",
+        kubectl="/bin/kubectl",
+        components=(ComponentStatus(name="etcd", state="running", pid=11, restarts=2, log=log),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        pytest.param(status("ready"), 0, id="all is well"),
+        pytest.param(status("degraded"), 1, id="a part is not"),
+        pytest.param(status("starting"), 1, id="not yet"),
+        pytest.param(None, 3, id="nothing runs"),
+    ],
+)
+def test_exit_codes_of_status(seen: Status | None, code: int) -> None:
+    assert local_status.exit_code(seen) == code
+
+
+def test_status_for_people_says_how_to_use_it() -> None:
+    text = click.unstyle(local_status.as_text(LAYOUT, status("ready"), "up"))
+    assert "ready: https://127.0.0.1:1234" in text
+    assert "export KUBECONFIG=/state/kubeconfig" in text
+    assert "etcd        3.6.8     running   11    2          /state/logs/etcd.log" in text
+
+
+def test_status_of_nothing_says_how_to_start_it() -> None:
+    assert "start it with: up" in local_status.as_text(LAYOUT, None, "up")
+
+
+def test_status_for_programs_names_every_component() -> None:
+    data = local_status.as_data("local", LAYOUT, status("degraded"))
+    assert data["state"] == "degraded"
+    assert data["components"][0]["pid"] == 11
+    assert local_status.as_data("local", LAYOUT, None)["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        pytest.param(Cluster(), "quarterdeck local up", id="the default needs no option"),
+        pytest.param(
+            Cluster("dev", None), "quarterdeck local up --name dev", id="a name is repeated"
+        ),
+        pytest.param(
+            Cluster("local", Path("/a b")),
+            "quarterdeck local up --state-dir '/a b'",
+            id="a place is quoted",
+        ),
+    ],
+)
+def test_a_command_can_be_pasted(
+    cluster: Cluster, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/no/such/quarterdeck"])
+    assert cluster.command("up") == words
+
+
+@pytest.mark.parametrize(
+    ("environment", "state"),
+    [
+        pytest.param({"XDG_STATE_HOME": "/xdg"}, "/xdg/quarterdeck/local", id="XDG_STATE_HOME"),
+        pytest.param(
+            {"XDG_STATE_HOME": "", "HOME": "/home/a"},
+            "/home/a/.local/state/quarterdeck/local",
+            id="the home directory",
+        ),
+    ],
+)
+def test_where_the_state_is_kept(
+    environment: dict[str, str], state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Cluster().state == Path(state)
+
+
+def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make up` does not activate .venv, and what it prints must still work."""
+    program = tmp_path / ".venv" / "bin" / "quarterdeck"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    assert Cluster().command("up") == ".venv/bin/quarterdeck local up"
+    monkeypatch.chdir(program.parents[1])
+    assert Cluster().command("up") == "bin/quarterdeck local up"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert Cluster().command("up") == f"{program} local up"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert Cluster().command("up") == "quarterdeck local up"

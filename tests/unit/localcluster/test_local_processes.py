@@ -1,0 +1,179 @@
+"""Child processes: their identity, their end, their logs, and that none outlives its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.localcluster.process import Process, Spawner, how_it_ended, tail
+from quarterdeck.localcluster.status import Identity
+
+LIMIT = 30.0
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def spawner() -> Iterator[Spawner]:
+    spawner = Spawner()
+    yield spawner
+    spawner.close()
+
+
+def process(spawner: Spawner, tmp_path: Path, *argv: str) -> Process:
+    log = tmp_path / "child.log"
+    return Process("child", argv, spawner=spawner, environment={"WORD": "hello"}, log=log)
+
+
+def test_a_process_writes_to_its_log_and_sees_only_its_environment(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    child = process(spawner, tmp_path, "/usr/bin/env")
+    child.start()
+    wait_until(lambda: child.exit_code is not None)
+    assert child.exit_code == 0
+    assert "WORD=hello" in child.last_lines().splitlines()
+    assert "HOME=" not in child.last_lines()
+
+
+def test_a_second_start_keeps_the_log_of_the_first(spawner: Spawner, tmp_path: Path) -> None:
+    child = process(spawner, tmp_path, "/bin/sh", "-c", "echo $$")
+    for _ in range(2):
+        child.start()
+        wait_until(lambda: child.exit_code is not None)
+    assert tail(tmp_path / "child.previous.log") != tail(tmp_path / "child.log")
+
+
+def test_stop_asks_first(spawner: Spawner, tmp_path: Path) -> None:
+    """A program that ends in good order on SIGTERM is not killed, even when it was paused."""
+    child = process(
+        spawner,
+        tmp_path,
+        "/bin/sh",
+        "-c",
+        "trap 'exit 7' TERM; echo up; while :; do sleep .1; done",
+    )
+    child.start()
+    wait_until(lambda: child.last_lines() == "up")
+    child.pause()
+    child.stop(grace=LIMIT)
+    assert child.exit_code == 7
+
+
+def test_stop_kills_what_does_not_listen(spawner: Spawner, tmp_path: Path) -> None:
+    child = process(spawner, tmp_path, "/bin/sh", "-c", "trap '' TERM; echo up; exec sleep 1000")
+    child.start()
+    wait_until(lambda: child.last_lines() == "up")
+    child.stop(grace=0.1)
+    assert child.exit_code == -signal.SIGKILL
+
+
+def test_a_stopped_process_cannot_be_paused(spawner: Spawner, tmp_path: Path) -> None:
+    child = process(spawner, tmp_path, "/bin/true")
+    with pytest.raises(ProcessLookupError, match="child is not running"):
+        child.pause()
+
+
+def test_a_process_survives_the_thread_that_asked_for_it(spawner: Spawner, tmp_path: Path) -> None:
+    """The kernel counts the forking thread as the parent; that must not be the caller's."""
+    child = process(spawner, tmp_path, "/bin/sleep", "1000")
+    thread = threading.Thread(target=child.start)
+    thread.start()
+    thread.join()
+    marker = process(spawner, tmp_path / "..", "/bin/true")
+    marker.start()
+    wait_until(lambda: marker.exit_code is not None)  # had a signal been sent, it were there now
+    assert child.pid is not None
+    child.kill()
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from quarterdeck.localcluster.process import Process, Spawner
+log = Path(sys.argv[1])
+child = Process("child", ["/bin/sleep", "1000"], spawner=Spawner(), environment={}, log=log)
+child.start()
+print(child.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_no_orphan_after_kill_9(tmp_path: Path) -> None:
+    """A parent that is killed, and cannot clean up, takes its child with it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = Identity.of(int(parent.stdout.readline()))
+        assert child is not None
+        parent.kill()
+    wait_until(lambda: not child.is_alive)
+
+
+def test_a_child_whose_parent_is_gone_already_does_not_start() -> None:
+    """The parent may die before the kernel knows what to do then."""
+    from quarterdeck.localcluster import die_with_parent
+
+    argv = [sys.executable, die_with_parent.__file__, "1", "/bin/echo", "started"]
+    result = subprocess.run(argv, capture_output=True, check=False)
+    assert (result.returncode, result.stdout) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        pytest.param(3, "ended with exit code 3", id="an exit code is given"),
+        pytest.param(-9, "was killed by SIGKILL", id="a signal is named"),
+    ],
+)
+def test_how_it_ended(code: int, words: str) -> None:
+    assert how_it_ended(code) == words
+
+
+def test_tail_gives_the_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {number}\n" for number in range(10_000)))
+    assert tail(log, 2) == "line 9998\nline 9999"
+
+
+def test_tail_of_no_file_is_empty(tmp_path: Path) -> None:
+    assert tail(tmp_path / "none") == ""
+
+
+def test_an_identity_is_alive_until_its_process_ends() -> None:
+    with subprocess.Popen(["/bin/sleep", "1000"]) as child:
+        identity = Identity.of(child.pid)
+        assert identity is not None
+        assert identity.is_alive
+        child.kill()
+        wait_until(lambda: not identity.is_alive)  # a zombie is no life
+    assert Identity.of(child.pid) is None
+
+
+def test_a_later_process_with_the_same_id_is_another() -> None:
+    me = Identity.of(os.getpid())
+    assert me is not None
+    earlier = Identity(me.pid, me.started - 1, me.boot)
+    assert not earlier.is_alive
+    assert not Identity(me.pid, me.started, "another boot").is_alive
+    assert earlier.end(signal.SIGKILL, 0), "it has ended, so there is nobody to signal"
+
+
+def test_end_says_whether_the_process_has_ended() -> None:
+    with subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; echo up; exec sleep 1000"]) as child:
+        identity = Identity.of(child.pid)
+        assert identity is not None
+        assert not identity.end(signal.SIGCONT, 0.05)
+        assert identity.end(signal.SIGKILL, LIMIT)
