@@ -1,0 +1,282 @@
+"""Whether an object is as we want it, decided without asking the server.
+
+It is settled when every field that we want has the value we want, as the server writes it, and
+the fields that we own are the fields that we want: otherwise one that we no longer want would
+stay. What we own is in managedFields, as trees whose keys also tell how each list merges (by
+keys, as a set, or as a whole), so no schema is needed: `desired` is walked along with them.
+
+An object's fields are ours by Apply, or by Update from the POST that created it. Fields by
+Update also include what the server filled in; those are told apart in `defaults`. A field that
+we patched under the same manager's name counts as ours, too.
+
+`desired` is what `Client.apply` would be given: no status, no nulls that mean something, and
+`data`, not `stringData`, for a Secret.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.kube.defaults import is_server_default
+from quarterdeck.kube.quantity import holds_quantity, parse_quantity
+
+Path = tuple[str, ...]
+Tree = dict[str, Any]
+"""FieldsV1: `f:name`, `k:{"key":"value"}`, `v:"value"` to subtrees; a leaf is empty."""
+
+# The server books these under nobody's name.
+_TYPE = frozenset({"apiVersion", "kind"})
+_IDENTITY = frozenset(
+    {"name", "generateName", "namespace", "uid", "resourceVersion"}
+    | {"generation", "creationTimestamp", "managedFields"}
+)
+# An empty one of these may be filled by others; any other empty map, a selector say, is meant so.
+_SHARED_MAPS = frozenset(
+    {"metadata", "labels", "annotations", "data", "binaryData", "limits", "requests"}
+    | {"spec", "resources", "securityContext"}
+)
+
+
+def needs_apply(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
+    """Whether an apply of `desired` would change the object, or who owns its fields."""
+    applied = owned_fields(live, manager, "Apply", subresource)
+    created = owned_fields(live, manager, "Update", subresource)
+    want = _content(desired)
+    return (
+        not _covers_map(want, live, _merged(applied, created), ())
+        or any(True for _ in _unwanted(applied, want, live, ()))
+        or leftovers(live, desired, manager, subresource)
+    )
+
+
+def leftovers(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
+    """Whether we created fields that we no longer want; an apply alone would not remove them."""
+    created = owned_fields(live, manager, "Update", subresource)
+    return any(
+        not is_server_default(path, value, parent)
+        for path, value, parent in _unwanted(created, _content(desired), live, ())
+    )
+
+
+def covers(live: Object, desired: Object) -> bool:
+    """Whether the object has everything that we want, whoever owns it; more may be there.
+
+    Lists are compared as a whole, since only managedFields tell how they merge.
+    """
+    return _contains(_content(desired), live, ())
+
+
+def owned_fields(live: Object, manager: str, operation: str, subresource: str = "") -> Tree:
+    """The fields that a manager owns by an operation."""
+    owned: Tree = {}
+    for entry in live["metadata"].get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") == operation
+            and entry.get("subresource", "") == subresource
+        ):
+            owned = _merged(owned, entry.get("fieldsV1") or {})
+    return owned
+
+
+def _content(desired: Object) -> Object:
+    """What of an object can be owned: all but its type and identity."""
+    content = {field: value for field, value in desired.items() if field not in _TYPE}
+    meta = content.pop("metadata", {})
+    if kept := {field: value for field, value in meta.items() if field not in _IDENTITY}:
+        content["metadata"] = kept
+    return content
+
+
+def _merged(one: Tree, other: Tree) -> Tree:
+    if not one or not other:
+        return one or other
+    both = dict(one)
+    for key, subtree in other.items():
+        both[key] = _merged(both[key], subtree) if key in both else subtree
+    return both
+
+
+# --- is what we want there, and ours?
+
+
+def _covers_map(want: Object, have: Object, owned: Tree, path: Path) -> bool:
+    for field, value in want.items():
+        at = (*path, field)
+        if value is None:
+            continue
+        node = owned.get(f"f:{field}")
+        if node is None:
+            # An empty list books nothing, and neither does what has only such inside.
+            if not (_books_nothing(value) and _same(value, have.get(field), at)):
+                return False
+        elif not _covers(value, have.get(field), node, at):
+            return False
+    return True
+
+
+def _covers(want: Any, have: Any, node: Tree, path: Path) -> bool:
+    if _is_leaf(node):
+        return _same(want, have, path)
+    if isinstance(want, dict):
+        return isinstance(have, dict | None) and _covers_map(want, have or {}, node, path)
+    if isinstance(want, list):
+        return isinstance(have, list | None) and _covers_list(want, have or [], node, path)
+    return _same(want, have, path)
+
+
+def _covers_list(want: list[Any], have: list[Any], node: Tree, path: Path) -> bool:
+    """A list that merges by keys or as a set; ours are among others', in our order."""
+    last = -1
+    for item in want:
+        found = _owned_item(item, node)
+        if found is None:
+            return False
+        keys, subtree = found
+        place = next((n for n, other in enumerate(have) if _is_item(other, keys)), -1)
+        if place <= last:
+            return False
+        last = place
+        # An item without fields of its own in the books is owned whole, as an owner reference is.
+        if isinstance(item, dict) and not _covers(item, have[place], subtree, (*path, "*")):
+            return False
+    return True
+
+
+def _is_leaf(node: Tree) -> bool:
+    return not node or node.keys() == {"."}
+
+
+def _books_nothing(value: Any) -> bool:
+    if isinstance(value, dict):
+        return bool(value) and all(v is None or _books_nothing(v) for v in value.values())
+    return value == [] or value is None
+
+
+def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
+    """The keys and the subtree under which an item of ours is booked; None when it is not."""
+    if not isinstance(item, dict):
+        subtree = node.get(f"v:{_compact(item)}")
+        return None if subtree is None else (item, subtree)
+    best = None
+    for key, subtree in node.items():
+        if not key.startswith("k:"):
+            continue
+        keys = json.loads(key[2:])
+        missing = [name for name in keys if name not in item]
+        if any(item[name] != keys[name] for name in keys if name in item):
+            continue
+        if not missing:
+            return keys, subtree
+        # A key that we leave to the server, such as a port's protocol, is its default.
+        if all(is_server_default(("ports", "*", name), keys[name]) for name in missing):
+            best = keys, subtree
+    return best
+
+
+def _is_item(item: Any, keys: Any) -> bool:
+    if not isinstance(keys, dict):
+        return bool(item == keys)
+    return isinstance(item, dict) and all(item.get(name) == keys[name] for name in keys)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# --- do we own what we no longer want?
+
+
+def _unwanted(
+    owned: Tree, want: Any, have: Any, path: Path
+) -> Iterator[tuple[Path, Any, Object | None]]:
+    """The leaves that are owned and not wanted: path, value and what it is in."""
+    for key, subtree in owned.items():
+        if key == ".":
+            continue
+        field, wanted, current = _step(key, want, have)
+        at = (*path, field)
+        if wanted is None:
+            yield from _leaves(subtree, current, at, have if isinstance(have, dict) else None)
+        elif not _is_leaf(subtree):
+            yield from _unwanted(subtree, wanted, current, at)
+
+
+def _step(key: str, want: Any, have: Any) -> tuple[str, Any, Any]:
+    """One step down: the name for the path, what is wanted there (None: nothing), what is."""
+    form, _, name = key.partition(":")
+    if form == "f":
+        wanted = want.get(name) if isinstance(want, dict) else None
+        current = have.get(name) if isinstance(have, dict) else None
+        return name, wanted, current
+    keys = json.loads(name)
+    items = have if isinstance(have, list) else []
+    current = next((item for item in items if _is_item(item, keys)), None)
+    wants = want if isinstance(want, list) else []
+    wanted = next((item for item in wants if _owned_item(item, {key: {}})), None)
+    return "*", wanted, current
+
+
+def _leaves(
+    tree: Tree, have: Any, path: Path, parent: Object | None
+) -> Iterator[tuple[Path, Any, Object | None]]:
+    if _is_leaf(tree):
+        yield path, have, parent
+        return
+    for key, subtree in tree.items():
+        if key != ".":
+            field, _, current = _step(key, None, have)
+            inside = have if isinstance(have, dict) else None
+            yield from _leaves(subtree, current, (*path, field), inside)
+
+
+# --- are two values the same to the server?
+
+
+def _same(want: Any, have: Any, path: Path) -> bool:
+    """Whether the server writes what we want as what is there; defaults inside are its own."""
+    if isinstance(want, dict):
+        return isinstance(have, dict | None) and _same_map(want, have or {}, path)
+    if isinstance(want, list):
+        have = have or []
+        return (
+            isinstance(have, list)
+            and len(want) == len(have)
+            and all(_same(w, h, (*path, "*")) for w, h in zip(want, have, strict=True))
+        )
+    return _same_scalar(want, have, path)
+
+
+def _same_map(want: Object, have: Object, path: Path) -> bool:
+    if not all(_same(value, have.get(field), (*path, field)) for field, value in want.items()):
+        return False
+    if not want and path[-1] in _SHARED_MAPS:
+        return True
+    return all(
+        field in want or value is None or is_server_default((*path, field), value, have)
+        for field, value in have.items()
+    )
+
+
+def _contains(want: Any, have: Any, path: Path) -> bool:
+    if isinstance(want, dict) and isinstance(have, dict):
+        return all(
+            value is None or _contains(value, have.get(field), (*path, field))
+            for field, value in want.items()
+        )
+    return _same(want, have, path)
+
+
+def _same_scalar(want: Any, have: Any, path: Path) -> bool:
+    if have is None:
+        # The server leaves out what says nothing: "", 0, false.
+        return not want
+    if type(want) is bool or type(have) is bool:
+        return want is have
+    if want == have:
+        return True
+    if not holds_quantity(path) or not isinstance(want, str | int | float):
+        return False
+    value = parse_quantity(want)
+    return value is not None and value == parse_quantity(have)
