@@ -11,12 +11,9 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.operators.cluster_version.payload.decode import (
-    Document,
-    Refusal,
-    decode_json,
-    decode_yaml,
-)
+from quarterdeck.operators.cluster_version.payload.decode_json import decode_json
+from quarterdeck.operators.cluster_version.payload.decode_yaml import decode_yaml
+from quarterdeck.operators.cluster_version.payload.documents import Document, Refusal
 from quarterdeck.operators.cluster_version.payload.files import (
     IMAGE_REFERENCES,
     RELEASE_METADATA,

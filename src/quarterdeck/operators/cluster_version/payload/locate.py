@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from quarterdeck.operators.cluster_version.payload.decode import split_yaml
+from quarterdeck.operators.cluster_version.payload.decode_yaml import split_yaml
 from quarterdeck.operators.cluster_version.payload.findings import Finding
 
 
