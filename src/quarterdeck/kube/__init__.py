@@ -9,7 +9,7 @@ from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHead
 from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.cache import Cache
 from quarterdeck.kube.client import Client, ListResult
-from quarterdeck.kube.compare import covers, leftovers, needs_apply, owned_fields
+from quarterdeck.kube.compare import covers, leftovers, needs_apply, owned_fields, unsettled
 from quarterdeck.kube.connection import Connection, in_cluster
 from quarterdeck.kube.errors import (
     AlreadyExists,
@@ -70,4 +70,5 @@ __all__ = [
     "load_kubeconfig",
     "needs_apply",
     "owned_fields",
+    "unsettled",
 ]

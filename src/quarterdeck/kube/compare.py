@@ -40,23 +40,25 @@ _SHARED_MAPS = frozenset(
 
 def needs_apply(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
     """Whether an apply of `desired` would change the object, or who owns its fields."""
+    return next(unsettled(live, desired, manager, subresource), None) is not None
+
+
+def unsettled(live: Object, desired: Object, manager: str, subresource: str = "") -> Iterator[str]:
+    """The paths of the fields that are not as wanted, or no longer wanted; none when settled."""
     applied = owned_fields(live, manager, "Apply", subresource)
     created = owned_fields(live, manager, "Update", subresource)
     want = _content(desired)
-    return (
-        not _covers_map(want, live, _merged(applied, created), ())
-        or any(True for _ in _unwanted(applied, want, live, ()))
-        or leftovers(live, desired, manager, subresource)
-    )
+    for path in _lacking_map(want, live, _merged(applied, created), ()):
+        yield ".".join(path)
+    for path, _, _ in _unwanted(applied, want, live, ()):
+        yield ".".join(path)
+    yield from _leftover(created, want, live)
 
 
 def leftovers(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
     """Whether we created fields that we no longer want; an apply alone would not remove them."""
     created = owned_fields(live, manager, "Update", subresource)
-    return any(
-        not is_server_default(path, value, parent)
-        for path, value, parent in _unwanted(created, _content(desired), live, ())
-    )
+    return next(_leftover(created, _content(desired), live), None) is not None
 
 
 def covers(live: Object, desired: Object) -> bool:
@@ -101,57 +103,53 @@ def _merged(one: Tree, other: Tree) -> Tree:
 # --- is what we want there, and ours?
 
 
-def _covers_map(want: Object, have: Object, owned: Tree, path: Path) -> bool:
+def _lacking_map(want: Object, have: Object, owned: Tree, path: Path) -> Iterator[Path]:
     for field, value in want.items():
-        at = (*path, field)
         if value is None:
             continue
+        at = (*path, field)
         node = owned.get(f"f:{field}")
-        if node is None:
-            # An empty list books nothing, and neither does what has only such inside.
-            if not (_books_nothing(value) and _same(value, have.get(field), at)):
-                return False
-        elif not _covers(value, have.get(field), node, at):
-            return False
-    return True
+        current = have.get(field)
+        if node is not None:
+            yield from _lacking(value, current, node, at)
+        elif value and isinstance(value, dict) and isinstance(current, dict | None):
+            yield from _lacking_map(value, current or {}, {}, at)
+        # A value that says nothing may be booked under nobody's name.
+        elif value or not _contains(value, current, at):
+            yield at
 
 
-def _covers(want: Any, have: Any, node: Tree, path: Path) -> bool:
-    if _is_leaf(node):
-        return _same(want, have, path)
-    if isinstance(want, dict):
-        return isinstance(have, dict | None) and _covers_map(want, have or {}, node, path)
-    if isinstance(want, list):
-        return isinstance(have, list | None) and _covers_list(want, have or [], node, path)
-    return _same(want, have, path)
+def _lacking(want: Any, have: Any, node: Tree, path: Path) -> Iterator[Path]:
+    """The paths at which `have` is not what we want, or not ours."""
+    if not _is_leaf(node) and isinstance(want, dict) and isinstance(have, dict | None):
+        yield from _lacking_map(want, have or {}, node, path)
+    elif not _is_leaf(node) and isinstance(want, list) and isinstance(have, list | None):
+        yield from _lacking_items(want, have or [], node, path)
+    elif not _same(want, have, path):
+        yield path
 
 
-def _covers_list(want: list[Any], have: list[Any], node: Tree, path: Path) -> bool:
+def _lacking_items(want: list[Any], have: list[Any], node: Tree, path: Path) -> Iterator[Path]:
     """A list that merges by keys or as a set; ours are among others', in our order."""
     last = -1
+    inside = (*path, "*")
     for item in want:
         found = _owned_item(item, node)
         if found is None:
-            return False
+            yield inside
+            continue
         keys, subtree = found
         place = next((n for n, other in enumerate(have) if _is_item(other, keys)), -1)
         if place <= last:
-            return False
+            yield inside
+            continue
         last = place
-        # An item without fields of its own in the books is owned whole, as an owner reference is.
-        if isinstance(item, dict) and not _covers(item, have[place], subtree, (*path, "*")):
-            return False
-    return True
+        if isinstance(item, dict):
+            yield from _lacking_map(item, have[place], subtree, inside)
 
 
 def _is_leaf(node: Tree) -> bool:
     return not node or node.keys() == {"."}
-
-
-def _books_nothing(value: Any) -> bool:
-    if isinstance(value, dict):
-        return bool(value) and all(v is None or _books_nothing(v) for v in value.values())
-    return value == [] or value is None
 
 
 def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
@@ -186,6 +184,13 @@ def _compact(value: Any) -> str:
 
 
 # --- do we own what we no longer want?
+
+
+def _leftover(created: Tree, want: Object, live: Object) -> Iterator[str]:
+    """Fields that we created and no longer want; those of the server's are not among them."""
+    for path, value, parent in _unwanted(created, want, live, ()):
+        if not is_server_default(path, value, parent):
+            yield ".".join(path)
 
 
 def _unwanted(
@@ -260,7 +265,8 @@ def _same_map(want: Object, have: Object, path: Path) -> bool:
 
 
 def _contains(want: Any, have: Any, path: Path) -> bool:
-    if isinstance(want, dict) and isinstance(have, dict):
+    if isinstance(want, dict) and isinstance(have, dict | None):
+        have = have or {}
         return all(
             value is None or _contains(value, have.get(field), (*path, field))
             for field, value in want.items()

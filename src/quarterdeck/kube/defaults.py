@@ -49,7 +49,8 @@ _DEFAULTS: dict[tuple[str, ...], Any] = {
     ("grpc", "service"): "",
     ("hostPath", "type"): "",
     ("ports", "*", "protocol"): "TCP",
-    ("type",): "ClusterIP",
+    ("type",): "Opaque",
+    ("spec", "type"): "ClusterIP",
     ("sessionAffinity",): "None",
     ("internalTrafficPolicy",): "Cluster",
     ("externalTrafficPolicy",): "Cluster",
@@ -105,6 +106,10 @@ def _follows_sibling(field: str, value: Any, parent: Object) -> bool:
             return bool(value == parent.get("port"))
         case "clusterIPs":
             return bool(value == [parent.get("clusterIP")])
+        case "policyTypes":
+            return bool(value == ["Ingress", *(["Egress"] if "egress" in parent else [])])
+        case "deprecated.daemonset.template.generation":
+            return True
         case _:
             return False
 
