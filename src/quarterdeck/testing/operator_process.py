@@ -1,0 +1,99 @@
+"""An operator as users run it: `quarterdeck run` in a process of its own, to be tortured."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+LIMIT = 60.0
+"""Seconds that a test waits for what should take well under one."""
+
+
+def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T:
+    """The first answer that is not None or False; fails with `what` was waited for."""
+    deadline = time.monotonic() + limit
+    while True:
+        answer = look()
+        if answer is not None and answer is not False:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit:.0f} s: {what}")
+        time.sleep(0.05)
+
+
+class OperatorProcess:
+    """A running `quarterdeck run`, its log and its probes."""
+
+    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+        self.log = log
+        command = [sys.executable, "-m", "quarterdeck", "--verbosity=4", "run"]
+        options = ["--log-format=json", "--probe-address=127.0.0.1:0", *arguments]
+        with log.open("wb") as stream:
+            self._process = subprocess.Popen(
+                [*command, *options],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env={k: v for k, v in os.environ.items() if not k.startswith("POD_")},
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def lines(self, event: str = "") -> list[dict[str, Any]]:
+        """What was logged; with an event, only those lines."""
+        complete = self.log.read_text().rpartition("\n")[0].splitlines()
+        lines = [json.loads(line) for line in complete if line.startswith("{")]
+        return [line for line in lines if event in ("", line["event"])]
+
+    def logged(self, event: str, limit: float = LIMIT) -> dict[str, Any]:
+        """The first line of that event, when it comes."""
+
+        def look() -> dict[str, Any] | None:
+            if found := self.lines(event):
+                return found[0]
+            if self._process.poll() is not None:
+                raise AssertionError(f"ended without {event!r}:\n{self.log.read_text()}")
+            return None
+
+        return eventually(look, f"log line {event!r} in {self.log}", limit)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of one of the probe server's pages."""
+        address = self.logged("serving probes and metrics")["address"]
+        try:
+            with urllib.request.urlopen(f"http://{address}{path}", timeout=LIMIT) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, sample: str) -> float:
+        """The value of a sample, written as in the metrics page; 0 when there is none."""
+        for line in self.get("/metrics")[1].splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == sample:
+                return float(value)
+        return 0.0
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def wait(self, limit: float = LIMIT) -> int:
+        """The exit code, when the process has ended."""
+        return self._process.wait(limit)
+
+    def kill(self) -> None:
+        """End it at once, paused or not, and return when it is gone."""
+        self._process.kill()
+        self._process.wait()

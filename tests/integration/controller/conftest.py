@@ -1,0 +1,66 @@
+"""The sample operator under its own account, in a namespace of the test's own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.operator_process import OperatorProcess
+
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "operators" / "sample.yaml"
+NAMESPACE = "quarterdeck-sample"
+
+
+def in_namespace(manifest: Any, namespace: str) -> Any:
+    """A delivered manifest as it is for an operator that may work in this namespace alone."""
+    if isinstance(manifest, dict):
+        return {key: in_namespace(value, namespace) for key, value in manifest.items()}
+    if isinstance(manifest, list):
+        return [in_namespace(value, namespace) for value in manifest]
+    return namespace if manifest == NAMESPACE else manifest
+
+
+@pytest.fixture
+def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) -> str:
+    """The sample operator's account with the delivered roles, bound in the namespace only."""
+    for manifest in yaml.safe_load_all(DEPLOYED.read_text()):
+        match manifest["kind"]:
+            case "Namespace":
+                continue
+            case "ClusterRole":
+                # One for each test: some of them take rights away.
+                manifest["metadata"]["name"] = f"sample-{namespace}"
+                manifest["metadata"]["namespace"] = namespace
+                manifest["kind"] = "Role"
+            case "ClusterRoleBinding":
+                manifest["kind"] = "RoleBinding"
+                manifest["roleRef"] |= {"kind": "Role", "name": f"sample-{namespace}"}
+                manifest["metadata"]["namespace"] = NAMESPACE
+        text = yaml.safe_dump(in_namespace(manifest, namespace))
+        control_plane.kubectl("apply", "-f", "-", input=text)
+    return f"system:serviceaccount:{namespace}:sample-operator"
+
+
+@pytest.fixture
+def run_sample(
+    control_plane: ControlPlane, sample_user: str, namespace: str, tmp_path: Path
+) -> Iterator[Callable[..., OperatorProcess]]:
+    """Starts the sample operator in a process of its own; killed after the test."""
+    kubeconfig = control_plane.kubeconfig_for_service_account(namespace, "sample-operator")
+    started: list[OperatorProcess] = []
+
+    def start(*options: str) -> OperatorProcess:
+        where = ["--operator=sample", f"--namespace={namespace}", f"--lease-namespace={namespace}"]
+        process = OperatorProcess(
+            [f"--kubeconfig={kubeconfig}", *where, *options],
+            tmp_path / f"replica-{len(started)}.log",
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()

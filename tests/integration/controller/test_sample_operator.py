@@ -1,0 +1,222 @@
+"""The sample operator as users run it, under its own account, on a real API server."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.audit import writes_by
+from quarterdeck.testing.operator_process import OperatorProcess, eventually
+
+Start = Callable[..., OperatorProcess]
+
+
+class Cluster:
+    """The test's namespace, seen and changed by an administrator."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str, user: str) -> None:
+        self._control_plane = control_plane
+        self.namespace = namespace
+        self._user = user
+
+    def kubectl(self, *args: str, text: str | None = None) -> str:
+        options = ("--namespace", self.namespace)
+        return self._control_plane.kubectl(*args, *options, input=text).stdout
+
+    def write_note(self, name: str, text: str) -> None:
+        note = {
+            "apiVersion": "samples.quarterdeck.dev/v1alpha1",
+            "kind": "Note",
+            "metadata": {"name": name},
+            "spec": {"text": text},
+        }
+        self.kubectl("apply", "-f", "-", text=json.dumps(note))
+
+    def find(self, kind: str, name: str) -> Any:
+        found = self.kubectl("get", kind, name, "--ignore-not-found", "-o", "json")
+        return json.loads(found) if found else None
+
+    def text(self, name: str) -> str | None:
+        found = self.find("configmap", name)
+        return found["data"].get("text") if found else None
+
+    def ready(self, name: str) -> dict[str, Any] | None:
+        """The note's Ready condition, if it is about the note as it is now."""
+        note = self.find("note", name)
+        status = note.get("status", {})
+        if status.get("observedGeneration") != note["metadata"]["generation"]:
+            return None
+        conditions: list[dict[str, Any]] = status["conditions"]
+        return next(one for one in conditions if one["type"] == "Ready")
+
+    def writes(self) -> list[tuple[str, str, int]]:
+        """What the operator has written so far."""
+        log = self._control_plane.audit_log
+        return [(it.verb, it.resource, it.code) for it in writes_by(log, self._user)]
+
+    def settled(self, name: str, text: str) -> bool:
+        ready = self.ready(name)
+        return self.text(name) == text and ready is not None and ready["status"] == "True"
+
+    def wait_settled(self, name: str, text: str) -> None:
+        eventually(lambda: self.settled(name, text), f"ConfigMap {name} with {text!r} and ready")
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, namespace: str, sample_user: str) -> Cluster:
+    return Cluster(control_plane, namespace, sample_user)
+
+
+def test_a_note_becomes_a_config_map_with_exactly_the_writes_that_are_needed(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    """Two writes when it is created, two when it changes, none when the operator restarts."""
+    operator = run_sample()
+    operator.logged("controller started")
+    cluster.write_note("first", "one")
+    cluster.wait_settled("first", "one")
+    created = [("create", "configmaps", 201), ("patch", "notes/status", 200)]
+    assert cluster.writes() == created
+
+    cluster.write_note("first", "two")
+    cluster.wait_settled("first", "two")
+    changed = [("patch", "configmaps", 200), ("patch", "notes/status", 200)]
+    assert cluster.writes() == created + changed
+
+    operator.kill()
+    again = run_sample()
+    again.logged("controller started")
+    cluster.write_note("second", "three")
+    cluster.wait_settled("second", "three")
+    assert cluster.writes() == created + changed + created
+    assert again.metric('workqueue_depth{controller="note",name="note"}') == 0
+
+
+def test_the_transition_time_stays_while_the_note_stays_ready(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    run_sample()
+    cluster.write_note("a", "one")
+    cluster.wait_settled("a", "one")
+    before = cluster.ready("a")
+    # Times have whole seconds: a time that moved shows only in another second.
+    now = cluster.find("configmap", "a")["metadata"]["creationTimestamp"]
+    eventually(lambda: _server_time(cluster) != now, "the next second")
+    cluster.write_note("a", "two")
+    cluster.wait_settled("a", "two")
+    assert cluster.ready("a") == before
+
+
+def _server_time(cluster: Cluster) -> str:
+    made = cluster.kubectl("create", "token", "default", "-o", "json")
+    issued: str = json.loads(made)["metadata"]["creationTimestamp"]
+    return issued
+
+
+def test_a_config_map_that_is_deleted_or_changed_by_others_is_put_right(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    run_sample()
+    cluster.write_note("a", "kept")
+    cluster.wait_settled("a", "kept")
+
+    cluster.kubectl("delete", "configmap", "a")
+    cluster.wait_settled("a", "kept")
+
+    patch = json.dumps({"data": {"text": "mine now", "other": "theirs"}})
+    cluster.kubectl("patch", "configmap", "a", "--type=merge", f"--patch={patch}")
+    cluster.wait_settled("a", "kept")
+    data = cluster.find("configmap", "a")["data"]
+    assert data == {"text": "kept", "other": "theirs"}, "others' fields are left alone"
+
+    cluster.kubectl("label", "configmap", "a", "app.kubernetes.io/managed-by-")
+    eventually(
+        lambda: cluster.find("configmap", "a")["metadata"].get("labels"),
+        "the label that the operator finds its ConfigMaps by is back",
+    )
+
+
+def test_a_note_that_is_deleted_takes_its_config_map_along(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    run_sample()
+    cluster.write_note("a", "short-lived")
+    cluster.wait_settled("a", "short-lived")
+    before = cluster.writes()
+    cluster.kubectl("delete", "note", "a")
+    eventually(lambda: cluster.find("configmap", "a") is None, "ConfigMap a gone")
+    assert cluster.writes() == before, "the garbage collector does it, not the operator"
+
+
+def test_a_config_map_of_somebody_else_is_not_touched_and_the_note_says_what_to_do(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    cluster.kubectl("create", "configmap", "taken", "--from-literal=text=precious")
+    run_sample()
+    cluster.write_note("taken", "mine")
+    ready = eventually(lambda: cluster.ready("taken"), "the note says something")
+    assert (ready["status"], ready["reason"]) == ("False", "AlreadyExists")
+    assert "rename one of the two" in ready["message"]
+    assert cluster.text("taken") == "precious"
+
+    event = eventually(
+        lambda: json.loads(cluster.kubectl("get", "events.events.k8s.io", "-o", "json"))["items"],
+        "an event about the note",
+    )[0]
+    assert event["regarding"]["kind"] == "Note"
+    assert event["note"] == ready["message"]
+    assert event["type"] == "Warning"
+
+    cluster.kubectl("delete", "configmap", "taken")
+    cluster.wait_settled("taken", "mine")
+
+
+def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    role = f"sample-{cluster.namespace}"
+    rules = cluster.find("role", role)["rules"]
+    place = next(n for n, rule in enumerate(rules) if rule["resources"] == ["configmaps"])
+    path = f"/rules/{place}/verbs"
+
+    def set_verbs(*verbs: str) -> None:
+        patch = json.dumps([{"op": "replace", "path": path, "value": list(verbs)}])
+        cluster.kubectl("patch", "role", role, "--type=json", f"--patch={patch}")
+
+    set_verbs("list", "watch")
+    operator = run_sample()
+    cluster.write_note("a", "text")
+    ready = eventually(lambda: cluster.ready("a"), "the note says something")
+    assert (ready["status"], ready["reason"]) == ("False", "Forbidden")
+    assert 'cannot create resource "configmaps"' in ready["message"]
+    assert "allow it in the operator's role" in ready["message"]
+
+    set_verbs(*rules[place]["verbs"])
+    cluster.wait_settled("a", "text")
+    assert operator.lines("reconcile failed"), "the log says so too"
+
+
+def test_a_resource_that_cannot_be_read_is_named_by_readyz_until_it_can(
+    cluster: Cluster, run_sample: Start
+) -> None:
+    role = f"sample-{cluster.namespace}"
+    rules = cluster.find("role", role)["rules"]
+    patch = json.dumps({"rules": [rule for rule in rules if rule["resources"] != ["notes"]]})
+    cluster.kubectl("patch", "role", role, "--type=merge", f"--patch={patch}")
+    operator = run_sample()
+
+    def refusal() -> str | None:
+        code, page = operator.get("/readyz")
+        return page if code == 503 and "403" in page else None
+
+    text = eventually(refusal, "not ready, with the server's answer")
+    assert text.startswith("[-]sample: waiting for notes.samples.quarterdeck.dev")
+    assert operator.get("/healthz") == (200, "ok\n")
+
+    patch = json.dumps({"rules": rules})
+    cluster.kubectl("patch", "role", role, "--type=merge", f"--patch={patch}")
+    eventually(lambda: operator.get("/readyz")[0] == 200, "ready")
+    cluster.write_note("a", "text")
+    cluster.wait_settled("a", "text")
