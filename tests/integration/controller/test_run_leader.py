@@ -1,0 +1,183 @@
+"""Two replicas of an operator: one leads, and when it goes, the other takes over."""
+
+import json
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.audit import requests_by, writes_by
+from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.plugin import Kubectl
+
+Start = Callable[..., OperatorProcess]
+
+ELECT = "--leader-elect"
+QUICK = (ELECT, "--lease-duration=3", "--renew-deadline=2", "--retry-period=0.5")
+
+
+def holder(kubectl: Kubectl, namespace: str) -> str:
+    """Who holds the Lease; empty when nobody does."""
+    path = "jsonpath={.spec.holderIdentity}"
+    return kubectl("get", "lease", "sample-operator", "-n", namespace, "-o", path).stdout
+
+
+def write_note(kubectl: Kubectl, namespace: str, text: str) -> None:
+    note = {
+        "apiVersion": "samples.quarterdeck.dev/v1alpha1",
+        "kind": "Note",
+        "metadata": {"name": "a", "namespace": namespace},
+        "spec": {"text": text},
+    }
+    kubectl("apply", "-f", "-", input=json.dumps(note))
+
+
+def wait_written(kubectl: Kubectl, namespace: str, text: str) -> str:
+    """The ConfigMap's version once it has the text and the note says so."""
+
+    def look() -> str | None:
+        found = kubectl("get", "configmap,note", "a", "-n", namespace, "-o", "json", check=False)
+        if found.returncode != 0:
+            return None
+        config_map, note = json.loads(found.stdout)["items"]
+        if note.get("status", {}).get("observedGeneration") != note["metadata"]["generation"]:
+            return None
+        version: str = config_map["metadata"]["resourceVersion"]
+        return version if config_map["data"]["text"] == text else None
+
+    return eventually(look, f"ConfigMap with {text!r}")
+
+
+@pytest.fixture
+def leader_and_standby(
+    run_sample: Start, kubectl: Kubectl, namespace: str
+) -> tuple[OperatorProcess, OperatorProcess]:
+    """Two replicas, of which the first one leads and has written a ConfigMap."""
+    first = run_sample(*QUICK)
+    first.logged("leading")
+    second = run_sample(*QUICK)
+    second.logged("standing by")
+    write_note(kubectl, namespace, "by the first")
+    wait_written(kubectl, namespace, "by the first")
+    return first, second
+
+
+def test_only_the_leader_works_and_the_standby_is_ready(
+    leader_and_standby: tuple[OperatorProcess, OperatorProcess],
+) -> None:
+    leader, standby = leader_and_standby
+    status = 'leader_election_master_status{name="sample-operator"}'
+    assert (leader.metric(status), standby.metric(status)) == (1, 0)
+    assert standby.get("/readyz") == (200, "[+]sample\nready\n")
+    assert not standby.lines("controller started")
+
+
+def test_when_the_leader_is_killed_the_other_takes_over(
+    leader_and_standby: tuple[OperatorProcess, OperatorProcess],
+    kubectl: Kubectl,
+    namespace: str,
+) -> None:
+    """With -9 nothing is handed back: the Lease has to run out first."""
+    leader, standby = leader_and_standby
+    leader.kill()
+    write_note(kubectl, namespace, "by the second")
+    wait_written(kubectl, namespace, "by the second")
+    assert standby.lines("leading")
+
+
+def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
+    leader_and_standby: tuple[OperatorProcess, OperatorProcess],
+    kubectl: Kubectl,
+    control_plane: ControlPlane,
+    namespace: str,
+    sample_user: str,
+) -> None:
+    """It wakes up with a stale view and believes to lead; its successor's work stays."""
+    leader, standby = leader_and_standby
+    leader.send(signal.SIGSTOP)
+    # What the paused one will read when it wakes is that its ConfigMap should change.
+    write_note(kubectl, namespace, "by the second")
+    standby.logged("leading")
+    wait_written(kubectl, namespace, "by the second")
+    write_note(kubectl, namespace, "by the first")
+    wait_written(kubectl, namespace, "by the first")
+    patch = json.dumps({"data": {"text": "to be put right"}})
+    kubectl("patch", "configmap", "a", "-n", namespace, "--type=merge", f"--patch={patch}")
+    version = wait_written(kubectl, namespace, "by the first")
+    before = writes_by(control_plane.audit_log, sample_user)
+
+    leader.send(signal.SIGCONT)
+    assert leader.wait() == 1
+    last = leader.lines()[-1]
+    assert last["event"] == "exiting"
+    assert last["reason"].startswith("LeadershipLost")
+    assert writes_by(control_plane.audit_log, sample_user) == before
+    assert wait_written(kubectl, namespace, "by the first") == version
+
+
+def test_a_leader_that_is_stopped_hands_the_lease_back(
+    run_sample: Start, kubectl: Kubectl, namespace: str
+) -> None:
+    """The next one need not wait for the Lease to run out, which would take a minute here."""
+    slow = (ELECT, "--lease-duration=60", "--renew-deadline=40", "--retry-period=1")
+    first = run_sample(*slow)
+    first.logged("leading")
+    second = run_sample(*slow)
+    second.logged("standing by")
+    stopped_at = time.monotonic()
+    first.send(signal.SIGTERM)
+    assert first.wait() == 0
+    second.logged("leading")
+    assert time.monotonic() - stopped_at < 30
+    assert [line["event"] for line in first.lines()][-2:] == ["lease handed back", "stopped"]
+    write_note(kubectl, namespace, "by the second")
+    wait_written(kubectl, namespace, "by the second")
+    second.send(signal.SIGTERM)
+    assert second.wait() == 0
+    assert holder(kubectl, namespace) == ""
+
+
+def test_a_leader_whose_lease_was_taken_exits(
+    run_sample: Start, kubectl: Kubectl, namespace: str
+) -> None:
+    leader = run_sample(*QUICK)
+    leader.logged("leading")
+    patch = json.dumps({"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 3600}})
+    kubectl("patch", "lease", "sample-operator", "-n", namespace, "--type=merge", "-p", patch)
+    assert leader.wait() == 1
+    assert "taken by usurper" in leader.lines()[-1]["reason"]
+
+
+def test_a_lease_that_may_not_be_written_is_said_by_readyz(
+    run_sample: Start, kubectl: Kubectl, namespace: str
+) -> None:
+    kubectl("delete", "rolebinding", "sample-operator-lease", "-n", namespace)
+    operator = run_sample(*QUICK)
+
+    def refusal() -> str | None:
+        code, page = operator.get("/readyz")
+        return page if code == 503 and "leases" in page else None
+
+    assert "403" in eventually(refusal, "not ready because of the Lease")
+
+
+def test_a_settled_leader_makes_no_request_but_watches_and_leases(
+    leader_and_standby: tuple[OperatorProcess, OperatorProcess],
+    control_plane: ControlPlane,
+    sample_user: str,
+) -> None:
+    """Counted at the server over six renewals."""
+
+    def requests() -> list[tuple[str, str]]:
+        return [(it.verb, it.resource) for it in requests_by(control_plane.audit_log, sample_user)]
+
+    before = len(requests())
+
+    def renewals() -> bool:
+        return requests()[before:].count(("update", "leases")) >= 6
+
+    eventually(renewals, "six renewals")
+    kinds = set(requests()[before:])
+    assert kinds <= {("update", "leases"), ("get", "leases"), ("watch", "notes")}
