@@ -8,12 +8,13 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from quarterdeck.api.config_v1 import ComponentOverride
-from quarterdeck.cli import payload_text as text
+from quarterdeck.cli import payload_text
+from quarterdeck.cli.output import CANNOT, CommandFailed, Output, output_option, show
 from quarterdeck.operators.cluster_version.payload.explain import (
     explain,
     find_manifests,
@@ -35,9 +36,6 @@ from quarterdeck.operators.cluster_version.payload.observed import (
 )
 from quarterdeck.operators.cluster_version.payload.picture import to_dot, to_svg
 from quarterdeck.operators.cluster_version.payload.views import graph_view, lint_view, why_view
-
-CANNOT_LOAD = 2
-"""Exit code: the payload, or what was asked for in it, could not be read."""
 
 directories_argument = click.argument(
     "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -125,8 +123,8 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
 @payload.command()
 @directories_argument
 @click.option("--gate", "gates", multiple=True, help="A feature gate that is known elsewhere.")
-@text.output_option("table", "json", "yaml")
-def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: str) -> None:
+@output_option
+def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) -> None:
     """Find what is wrong with the payload in DIR.
 
     Looks at every combination of profile and feature set. Exits with 0 if nothing is found, 1 if
@@ -134,25 +132,25 @@ def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: str) -> 
     """
     reading = read_payload(directories)
     findings = with_lines(lint_payload(reading, gates=gates), directories)
-    text.show(
+    show(
+        lint_view(reading.payload, findings),
         output,
-        lambda: lint_view(reading.payload, findings),
-        lambda: text.lint_text(reading.payload, findings),
+        lambda: payload_text.lint_text(reading.payload, findings),
     )
-    sys.exit(CANNOT_LOAD if reading.problems else bool(findings))
+    sys.exit(CANNOT if reading.problems else bool(findings))
 
 
 @payload.command()
 @click.argument("directories", metavar="[DIR...]", nargs=-1, type=click.Path(path_type=Path))
 @click.argument("what", metavar="MANIFEST|KIND/NAME")
 @observed_options
-@text.output_option("table", "json", "yaml")
+@output_option
 def why(
     directories: tuple[Path, ...],
     what: str,
     profile: str,
     observe: Callable[[Payload], Observed],
-    output: str,
+    output: Output,
 ) -> None:
     """Say whether a manifest counts on a cluster, and what each of the nine filters says.
 
@@ -167,13 +165,13 @@ def why(
     if not manifests:
         near = suggestions(loaded, what)
         hint = f"did you mean {', or '.join(near)}?" if near else "see `payload graph` for all"
-        _fail(f"no manifest {what} in {', '.join(map(str, directories))}; {hint}")
+        raise CommandFailed(f"no manifest {what} in {', '.join(map(str, directories))}; {hint}")
     observed = observe(loaded)
     explanations = [explain(manifest, observed) for manifest in manifests]
-    text.show(
+    show(
+        why_view(explanations, observed),
         output,
-        lambda: why_view(explanations, observed),
-        lambda: text.why_text(explanations, observed),
+        lambda: payload_text.why_text(explanations, observed),
     )
     sys.exit(all(explanation.excluded_by for explanation in explanations))
 
@@ -188,13 +186,20 @@ def why(
     help="What the cluster is going through.",
 )
 @observed_options
-@text.output_option("table", "json", "yaml", "dot", "svg")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "dot", "svg"]),
+    default="table",
+    show_default=True,
+    help="Text for people, data for programs, or a picture.",
+)
 def graph(
     directories: tuple[Path, ...],
     mode: str,
     profile: str,
     observe: Callable[[Payload], Observed],
-    output: str,
+    output: Output | Literal["dot", "svg"],
 ) -> None:
     """Show in which order the manifests in DIR that count are applied."""
     loaded = _load(directories, profile)
@@ -207,24 +212,20 @@ def graph(
         case "svg":
             click.echo(to_svg(order, title), nl=False)
         case _:
-            text.show(
+            show(
+                graph_view(order, observed),
                 output,
-                lambda: graph_view(order, observed),
-                lambda: text.graph_text(order, title, len(loaded.manifests)),
+                lambda: payload_text.graph_text(order, title, len(loaded.manifests)),
             )
 
 
 def _load(directories: Sequence[Path], profile: str) -> Payload:
     reading = read_payload(directories, profile=profile)
+    for problem in reading.problems:
+        CommandFailed(str(problem)).show()
     if reading.problems:
-        _fail(*(str(problem) for problem in reading.problems))
+        sys.exit(CANNOT)
     return reading.payload
-
-
-def _fail(*lines: str) -> None:
-    for line in lines:
-        click.echo(f"error: {line}", err=True)
-    sys.exit(CANNOT_LOAD)
 
 
 def _override(value: str) -> ComponentOverride:
