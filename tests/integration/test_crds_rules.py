@@ -24,7 +24,7 @@ ONE_PER_FAMILY = "at most one IPv4 address and one IPv6 address"
 def send(control_plane: ControlPlane, crds: list[str]) -> Iterator[Send]:
     """Sends an object to its place; what was created is gone after the test."""
     requests = control_plane.requests()
-    made = []
+    created: list[str] = []
 
     def carry_out(
         method: str, kind: CustomResource[Any], thing: Object, subresource: str
