@@ -52,8 +52,9 @@ class Store(Generic[T]):
         self._indexes: dict[str, Index[T]] = {}
         self._indexed: dict[str, dict[str, dict[Key, T]]] = {}
         self._subscribers: list[Subscriber[T]] = []
-        # Objects that we deleted ourselves and whose end the watch has not told yet.
-        self._deleted_by_us: set[str] = set()
+        # Uids of objects of whose end an own answer told us and the watch has not yet, with the
+        # version in which we held them.
+        self._ended: dict[str, int] = {}
         self.add_indexes(indexes or {})
 
     def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
@@ -85,7 +86,7 @@ class Store(Generic[T]):
     def delete(self, obj: T) -> None:
         """The watch says that an object is gone, or no longer matches the selector."""
         key, uid, version = self._identify(obj)
-        self._deleted_by_us.discard(uid)
+        self._ended.pop(uid, None)
         self.delete_key(key, version)
 
     def delete_key(self, key: Key, version: int) -> None:
@@ -110,38 +111,36 @@ class Store(Generic[T]):
         """The server answered that our delete of this object is done."""
         held = self.objects.get(key)
         if held is not None and self._identify(held)[1] == uid:
-            self._deleted_by_us.add(uid)
-            self._drop(key, held, own=True)
+            self._end(key, held)
 
     def replace(self, items: Iterable[T], version: int, unreadable: Collection[Key] = ()) -> None:
         """A list of everything there is at a version; what could not be read stays as it is."""
-        if version < self.version:
-            # The server's history was rewound (a restored backup): nothing held is comparable.
-            self._deleted_by_us.clear()
-            held_ahead = -1
-        else:
-            held_ahead = version
+        # A server that was restored from a backup counts from there: nothing held is comparable.
+        rewound = version < self.version
+        if rewound:
+            self._ended.clear()
         self.version = version
+        take = self._overwrite if rewound else self._take
         listed = set(unreadable)
         uids = set()
         for obj in items:
             key, uid, own_version = self._identify(obj)
             listed.add(key)
             uids.add(uid)
-            if held_ahead < 0:
-                self._overwrite(key, uid, own_version, obj)
-            else:
-                self._take(key, uid, own_version, obj, own=False)
-        self._deleted_by_us &= uids
+            take(key, uid, own_version, obj, own=False)
+        # Not in a list that is recent enough to have had it: the server has let go of it too.
+        self._ended = {
+            uid: held for uid, held in self._ended.items() if uid in uids or held > version
+        }
         for key in self.objects.keys() - listed:
             held = self.objects[key]
-            # Written by us after the list was taken: the watch will tell.
-            if held_ahead < 0 or self._identify(held)[2] <= held_ahead:
+            # What is ahead of the list was written by us after it was taken: the watch will tell.
+            if rewound or self._identify(held)[2] <= version:
                 self._drop(key, held)
 
     def _take(self, key: Key, uid: str, version: int, obj: T, *, own: bool) -> None:
         """Hold an object unless it is old news."""
-        if self._deleted_by_us and uid in self._deleted_by_us:
+        if self._ended and uid in self._ended:
             return
         held = self.objects.get(key)
         if held is not None:
@@ -149,11 +148,14 @@ class Store(Generic[T]):
             if held_version >= version:
                 return
             if held_uid != uid:
-                self._drop(key, held, own=own)
+                if own:
+                    self._end(key, held)
+                else:
+                    self._drop(key, held)
                 held = None
         self._hold(key, held, obj, own=own)
 
-    def _overwrite(self, key: Key, uid: str, version: int, obj: T) -> None:
+    def _overwrite(self, key: Key, uid: str, version: int, obj: T, *, own: bool) -> None:
         """Hold an object whatever is held, after the server's history was rewound."""
         held = self.objects.get(key)
         if held is not None:
@@ -163,7 +165,7 @@ class Store(Generic[T]):
                 held = None
             elif held_version == version and held == obj:
                 return
-        self._hold(key, held, obj, own=False)
+        self._hold(key, held, obj, own=own)
 
     def _hold(self, key: Key, old: T | None, new: T, *, own: bool) -> None:
         self.objects[key] = new
@@ -174,6 +176,12 @@ class Store(Generic[T]):
                     self._indexed[name].setdefault(value, {})[key] = new
         if self._subscribers:
             self._tell(Change(key, old, new, own))
+
+    def _end(self, key: Key, old: T) -> None:
+        """Drop an object ahead of the watch, which is still to tell of its life and end."""
+        _, uid, version = self._identify(old)
+        self._ended[uid] = version
+        self._drop(key, old, own=True)
 
     def _drop(self, key: Key, old: T, *, own: bool = False) -> None:
         del self.objects[key]
