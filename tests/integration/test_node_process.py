@@ -213,6 +213,20 @@ async def test_another_user_and_no_way_back(make: Make) -> None:
     assert output == "1234\n5\n5 6\nCapEff:\t0000000000000000\n"
 
 
+@pytest.mark.skipif(not ROOT, reason="only root can take another user")
+async def test_another_user_reaches_the_volumes(make: Make, tmp_path: Path) -> None:
+    """The directories that are made on the way to a mount point are open to everybody."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("content\n")
+    places = ("/var/run/a/b/c", "/etc/a/b/c", "/a/b/c")
+    binds = [Bind(source=str(source), target=PurePosixPath(place)) for place in places]
+    script = " ".join(["cat", *(f"{place}/file" for place in places)])
+    ended, output = await run(make(script, user=User(1234, 5), volumes=binds))
+    assert output == "content\n" * 3
+    assert ended.code == 0
+
+
 async def test_a_command_inside_sees_what_the_container_sees(make: Make) -> None:
     """The same files, variables, process numbers; no more rights."""
     process = make("touch /tmp/mine; exec sleep 60")

@@ -26,6 +26,10 @@ class UnresolvedError(Exception):
         self.field, self.value, self.remedy = field, value, remedy
 
 
+class NotYetError(UnresolvedError):
+    """What is missing is on its way: nobody has to do anything about it."""
+
+
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod's references are resolved against."""
 

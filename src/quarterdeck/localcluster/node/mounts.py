@@ -60,6 +60,12 @@ class Tmpfs(msgspec.Struct, frozen=True):
     target: Path
 
 
+class Directory(msgspec.Struct, frozen=True):
+    """Make a directory that everybody can pass through."""
+
+    target: Path
+
+
 class Symlink(msgspec.Struct, frozen=True):
     """Make a symbolic link."""
 
@@ -85,7 +91,7 @@ class Dev(msgspec.Struct, frozen=True):
     target: Path = Path("/dev")
 
 
-Mount = Bind | Tmpfs | Symlink | ReadOnly | Proc | Dev
+Mount = Bind | Tmpfs | Directory | Symlink | ReadOnly | Proc | Dev
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,9 +160,26 @@ def plan_mounts(view: View, host: Host) -> list[Mount]:
         if mount in volumes and mount.read_only and _holds_another(target, on_top):
             mount = msgspec.structs.replace(mount, read_only=False)
             sealed.add(target)
+        way = _on_the_way(target, on_top, opened, host)
+        mounts += [directory for directory in way if directory not in mounts]
         mounts.append(mount)
     # Last, because mount points are made in them.
     return mounts + [ReadOnly(each) for each in sorted(sealed, key=_depth, reverse=True)]
+
+
+def _on_the_way(
+    target: Path, on_top: dict[Path, Mount], opened: Sequence[Path], host: Host
+) -> Iterator[Directory]:
+    """The directories that lead to a mount point in a tmpfs.
+
+    Bubblewrap would make them too, but for their owner alone.
+    """
+    for parent in reversed(target.parents):
+        cover = on_top.get(parent) or _cover(parent, on_top)
+        in_scratch = isinstance(cover, Tmpfs) and parent not in on_top
+        in_opened = cover is None and any(each in parent.parents for each in opened)
+        if in_scratch or (in_opened and host.kind(parent) is not Kind.DIRECTORY):
+            yield Directory(parent)
 
 
 def _holds_another(target: Path, on_top: dict[Path, Mount]) -> bool:

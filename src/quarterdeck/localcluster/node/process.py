@@ -54,7 +54,12 @@ class Process:
 
     async def start(self) -> None:
         """Start it; returns when its PID is known, or when it has failed."""
-        self._spawn()
+        try:
+            self._spawn()
+        except OSError as error:
+            self._log.close()
+            self.ended.set_result(Ended(START_FAILED, f"bwrap: {error}"))
+            return
         await self._started
 
     def _spawn(self) -> None:

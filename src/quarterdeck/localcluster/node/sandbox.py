@@ -12,6 +12,7 @@ import msgspec
 from quarterdeck.localcluster.node.mounts import (
     Bind,
     Dev,
+    Directory,
     Mount,
     Proc,
     ReadOnly,
@@ -110,6 +111,8 @@ def _mount(mount: Mount, *, root: bool) -> Iterator[str]:
         case Tmpfs(target):
             # Sticky and open to all, as /tmp is: the process may run as any user.
             yield from ("--perms", "1777", "--tmpfs", str(target))
+        case Directory(target):
+            yield from ("--perms", "0755", "--dir", str(target))
         case Symlink(to, target):
             yield from ("--symlink", to, str(target))
         case ReadOnly(target):

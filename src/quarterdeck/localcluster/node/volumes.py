@@ -12,6 +12,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.containers import all_containers
 from quarterdeck.localcluster.node.environment import (
+    NotYetError,
     Sources,
     UnresolvedError,
     config_map_data,
@@ -133,7 +134,7 @@ def _source_files(
     if body := source.get("serviceAccountToken"):
         token = tokens.get(_token(body))
         if token is None:
-            raise UnresolvedError(f"volume {volume}", "serviceAccountToken", "waiting for it")
+            raise NotYetError(f"volume {volume}", "serviceAccountToken", "waiting for it")
         return {body["path"]: File(token.encode(), default & PRIVATE)}
     if body := source.get("downwardAPI"):
         return {

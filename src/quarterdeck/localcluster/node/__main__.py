@@ -1,0 +1,108 @@
+"""The agent as a program: `python -m quarterdeck.localcluster.node`, one of the cluster's parts.
+
+The local cluster's supervisor starts it; what it is told is read here, once.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from quarterdeck import log
+from quarterdeck.kube import Connection, KubeError, load_kubeconfig
+from quarterdeck.localcluster.node.agent import Agent
+from quarterdeck.localcluster.node.images import this_installation
+from quarterdeck.localcluster.node.lifecycle import BackOff
+from quarterdeck.localcluster.node.server import Serving
+from quarterdeck.localcluster.node.settings import THIS_MACHINE, NodeSettings
+
+CANNOT = 2
+"""The exit code when something about this machine is in the way."""
+
+
+def main() -> None:
+    """Run the agent until it is told to end."""
+    arguments = _parser().parse_args()
+    log.configure(verbosity=arguments.verbosity)
+    if trouble := bubblewrap_trouble():
+        print(trouble, file=sys.stderr)  # noqa: T201
+        sys.exit(CANNOT)
+    try:
+        connection = load_kubeconfig(arguments.kubeconfig)
+    except KubeError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(CANNOT)
+    serving = Serving(
+        certificate=arguments.tls_certificate,
+        key=arguments.tls_key,
+        authority=arguments.client_authority,
+        client=arguments.client_name,
+    )
+    asyncio.run(Agent(_settings(arguments, connection), connection, serving).run())
+
+
+def bubblewrap_trouble() -> str:
+    """Why no process can be put into namespaces here, with the remedy; empty if one can."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is missing; install it with: sudo apt-get install bubblewrap"
+    tried = subprocess.run(
+        ["bwrap", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if tried.returncode == 0:
+        return ""
+    return (
+        f"bubblewrap may not make namespaces here ({tried.stderr.strip()}); allow it with: "
+        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 "
+        "kernel.unprivileged_userns_clone=1, or run as root"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="quarterdeck node", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--name", default=THIS_MACHINE)
+    parser.add_argument("--pods", type=Path, required=True, help="where pods' files go")
+    parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
+    parser.add_argument("--tls-certificate", type=Path, required=True)
+    parser.add_argument("--tls-key", type=Path, required=True)
+    parser.add_argument("--client-authority", type=Path, required=True)
+    parser.add_argument("--client-name", required=True, help="who may read logs")
+    parser.add_argument("--back-off-first", type=float, default=BackOff().first)
+    parser.add_argument("--back-off-factor", type=float, default=BackOff().factor)
+    parser.add_argument("--back-off-maximum", type=float, default=BackOff().maximum)
+    parser.add_argument("--back-off-reset", type=float, default=BackOff().reset)
+    parser.add_argument("--token-share", type=float, default=0.8)
+    parser.add_argument("-v", "--verbosity", type=int, default=log.NORMAL)
+    return parser
+
+
+def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSettings:
+    server = urlsplit(connection.server)
+    home_kube = PurePosixPath(os.path.expanduser("~/.kube"))  # noqa: PTH111
+    return NodeSettings(
+        name=arguments.name,
+        pods=arguments.pods,
+        api_host=server.hostname or "127.0.0.1",
+        api_port=server.port or 443,
+        masked=(*arguments.mask, PurePosixPath(arguments.pods), home_kube),
+        installation=this_installation(),
+        root=os.geteuid() == 0,
+        back_off=BackOff(
+            first=arguments.back_off_first,
+            factor=arguments.back_off_factor,
+            maximum=arguments.back_off_maximum,
+            reset=arguments.back_off_reset,
+        ),
+        token_share=arguments.token_share,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The node's agent, wired together: a cache of its pods, a queue, and what wakes a pod.
+
+It is the user `system:node:<name>` and needs no more than that user's rights. It does not use a
+`Manager`: keys are woken by processes too, and processes go on when there is no API server.
+"""
+
+import asyncio
+import signal
+from datetime import UTC, datetime
+
+from quarterdeck.api.meta import PODS, Key
+from quarterdeck.controller import Controller, Recorder, Watch
+from quarterdeck.controller.process import boot_clock
+from quarterdeck.kube import Cache, Client, Connection
+from quarterdeck.localcluster.node.addresses import lock_network
+from quarterdeck.localcluster.node.heartbeat import Heartbeat
+from quarterdeck.localcluster.node.named import NamedObjects
+from quarterdeck.localcluster.node.pods import FIELD_MANAGER, Pods
+from quarterdeck.localcluster.node.server import LogServer, Serving
+from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.log import get_logger
+
+log = get_logger("node.agent")
+
+WORKERS = 16
+STOP_SECONDS = 5.0
+"""What processes get to end in order when the agent is asked to end."""
+
+
+class _Stopped(Exception):  # noqa: N818 - reads as what happened
+    """The agent is asked to end."""
+
+
+def now() -> datetime:
+    """The time of day."""
+    return datetime.now(UTC)
+
+
+class Agent:
+    """Runs the pods that are bound to one node."""
+
+    def __init__(self, settings: NodeSettings, connection: Connection, serving: Serving) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._serving = serving
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        loop = asyncio.get_running_loop()
+        stopped = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
+        async with Client(self._connection) as client:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    await self._work(client, tasks, stopped)
+            except* _Stopped:
+                log.info("node's agent ended", node=self._settings.name)
+
+    async def _work(self, client: Client, tasks: asyncio.TaskGroup, stopped: asyncio.Event) -> None:
+        settings = self._settings
+        settings.pods.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cache = Cache(
+            client,
+            PODS,
+            field_selector=f"spec.nodeName={settings.name}",
+            own_manager=FIELD_MANAGER,
+        )
+        events = Recorder(
+            client,
+            controller="quarterdeck.dev/node",
+            instance=settings.name,
+            clock=boot_clock,
+            wall=now,
+        )
+        network = lock_network(str(settings.pods))
+
+        def wake(key: Key) -> None:
+            workers.queue.add(key)
+
+        pods = Pods(
+            settings,
+            cache,
+            client,
+            network=network,
+            named=NamedObjects(client, tasks, wake),
+            events=events,
+            wake=wake,
+            clock=now,
+        )
+        controller = Controller(
+            "pod", pods.reconcile, [Watch(PODS)], workers=WORKERS, needs_leader=False
+        )
+        workers = controller.start(boot_clock)
+        server = LogServer(self._serving, pods.open_log)
+        port = await server.start()
+        tasks.create_task(cache.run(), name="cache of pods")
+        tasks.create_task(events.run(), name="events")
+        tasks.create_task(Heartbeat(settings, client, port, now).run(), name="heartbeat")
+        log.info("node's agent runs", node=settings.name, network=f"{network.prefix}.0/24")
+        stopping = asyncio.ensure_future(stopped.wait())
+        syncing = asyncio.ensure_future(cache.wait_synced())
+        await asyncio.wait({syncing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopped.is_set():
+            pods.remove_strangers()
+            cache.subscribe(controller.watches[0].handler(workers.queue.add))
+            tasks.create_task(workers.run(), name="pods")
+        await stopping
+        workers.drain()
+        await server.stop()
+        await pods.stop(STOP_SECONDS)
+        network.close()
+        raise _Stopped

@@ -1,0 +1,246 @@
+"""One pod on this node: its processes, probes, hooks and files. It does what it is told.
+
+What is to be done is decided in `lifecycle`. What changes by itself (a process that ends, a
+verdict that turns, a hook that is done) is noted here, and `wake` is called.
+"""
+
+import asyncio
+import shutil
+import signal
+import uuid
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.node.adoption import adopt
+from quarterdeck.localcluster.node.containers import (
+    Container,
+    Exit,
+    Health,
+    Observed,
+    Problem,
+    Run,
+    all_containers,
+)
+from quarterdeck.localcluster.node.lifecycle import Start
+from quarterdeck.localcluster.node.logs import LogWriter, files
+from quarterdeck.localcluster.node.probes import Outcome, Row, follow_probe, make_probe
+from quarterdeck.localcluster.node.process import Ended, Process
+from quarterdeck.localcluster.node.sandbox import Sandbox
+from quarterdeck.localcluster.node.tokens import Tokens
+
+EventType = Literal["Normal", "Warning"]
+Say = Callable[[EventType, str, str], None]
+"""Records an event about the pod: type, reason, note."""
+
+
+class PodRun:
+    """A pod that is, or was, run by this agent."""
+
+    def __init__(
+        self,
+        pod: Object,
+        directory: Path,
+        *,
+        tokens: Tokens,
+        wake: Callable[[], None],
+        clock: Callable[[], datetime],
+        say: Say,
+    ) -> None:
+        self.uid: str = pod["metadata"]["uid"]
+        self.directory = directory
+        self.tokens = tokens
+        self.pod_ip = ""
+        self._wake = wake
+        self._clock = clock
+        self._say = say
+        self._processes: dict[str, Process] = {}
+        self._logs: dict[str, LogWriter] = {}
+        self._tasks: dict[str, set[asyncio.Task[None]]] = {}
+        self.containers = adopt(pod, self._begun(pod), clock())
+
+    @property
+    def volumes(self) -> Path:
+        """Where the pod's volumes are."""
+        return self.directory / "volumes"
+
+    def observed(self, pod: Object) -> Observed:
+        """What `lifecycle` decides on."""
+        return Observed(pod=pod, containers=dict(self.containers), pod_ip=self.pod_ip)
+
+    def live_log(self, container: str) -> LogWriter | None:
+        """The log of the latest run, while this agent writes it."""
+        return self._logs.get(container)
+
+    def log_path(self, container: str, number: int) -> Path:
+        """Where the log of a container's run is."""
+        return self.directory / "logs" / container / f"{number}.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether any process is left."""
+        return any(not process.ended.done() for process in self._processes.values())
+
+    async def start(self, spec: dict[str, Any], how: Start, sandbox: Sandbox) -> None:
+        """Start a container's process and its probes."""
+        name = spec["name"]
+        old = self.containers.get(name, Container())
+        self._drop_old_logs(name, how.restarts)
+        # The log is there before the process: after a crash it tells that this run was begun.
+        log = LogWriter(self.log_path(name, how.restarts))
+        process = Process(sandbox, log)
+        self._processes[name], self._logs[name] = process, log
+        run = Run(container_id=f"process://{uuid.uuid4()}", started=self._clock())
+        self.containers[name] = Container(
+            restarts=how.restarts, crashes=how.crashes, run=run, last=old.exit
+        )
+        process.ended.add_done_callback(lambda future: self._ended(name, run, future.result()))
+        await process.start()
+        if not process.ended.done():
+            self._spawn(name, self._watch_health(spec))
+            self._say("Normal", "Started", f"Container {name} started")
+
+    def refuse(self, container: str, problem: Problem) -> None:
+        """Note why a container cannot be started now."""
+        self._change(container, problem=problem)
+        if problem.message:
+            self._say("Warning", "Failed", f"Error: {problem.reason}: {problem.message}")
+
+    def terminate(self, container: str) -> None:
+        """Send SIGTERM."""
+        now = self._clock()
+        self._change_run(container, stopping_since=self._since(container, now), terminated=now)
+        self._say("Normal", "Killing", f"Stopping container {container}")
+        self._processes[container].signal(signal.SIGTERM)
+
+    def kill(self, container: str) -> None:
+        """Send SIGKILL."""
+        since = self._since(container, self._clock())
+        self._change_run(container, stopping_since=since, killed=True)
+        self._processes[container].kill()
+
+    def kill_all(self) -> None:
+        """Send SIGKILL to whatever is left."""
+        for process in self._processes.values():
+            process.kill()
+
+    def terminate_all(self) -> None:
+        """Send SIGTERM to whatever is left."""
+        for process in self._processes.values():
+            process.signal(signal.SIGTERM)
+
+    def run_pre_stop(self, spec: dict[str, Any], seconds: float) -> None:
+        """Begin a container's preStop hook."""
+        name = spec["name"]
+        self._change_run(name, stopping_since=self._clock(), pre_stop_pending=True)
+        self._spawn(name, self._pre_stop(spec, seconds))
+
+    async def wait_ended(self) -> None:
+        """Return when no process is left."""
+        futures = [process.ended for process in self._processes.values()]
+        if futures:
+            await asyncio.wait(futures)
+
+    def remove_files(self) -> None:
+        """Remove everything of the pod from disk."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _ended(self, name: str, run: Run, ended: Ended) -> None:
+        end = Exit(
+            code=ended.code,
+            started=run.started,
+            finished=self._clock(),
+            reason="StartError" if ended.start_error else "",
+            message=ended.start_error,
+            container_id=run.container_id,
+        )
+        self._change_run(name, exit=end)
+        self._logs.pop(name, None)
+        for task in self._tasks.pop(name, set()):
+            task.cancel()
+        self._wake()
+
+    async def _watch_health(self, spec: dict[str, Any]) -> None:
+        """Follow the container's probes while its run lasts; first startup, then the others."""
+        if "startupProbe" in spec:
+            await self._follow(spec, "startup")
+            if not self._health(spec["name"]).startup:
+                return
+        async with asyncio.TaskGroup() as tasks:
+            for kind in ("readiness", "liveness"):
+                if f"{kind}Probe" in spec:
+                    tasks.create_task(self._follow(spec, kind), name=f"{kind} probe")
+
+    async def _follow(self, spec: dict[str, Any], kind: str) -> None:
+        name, probe = spec["name"], spec[f"{kind}Probe"]
+        process = self._processes[name]
+
+        async def ask() -> Outcome:
+            return await make_probe(probe, spec, self.pod_ip, process.run_inside)
+
+        def heard(row: Row, outcome: Outcome) -> bool:
+            if not outcome.ok:
+                note = f"{kind.capitalize()} probe of {name} failed: {outcome.message}"
+                self._say("Warning", "Unhealthy", note)
+            health = self._health(name)
+            if getattr(health, kind) is not row.verdict:
+                changed = msgspec.structs.replace(health, **{kind: row.verdict})
+                self._change_run(name, health=changed)
+                self._wake()
+            return kind == "startup" and row.verdict is not None
+
+        await follow_probe(probe, ask, heard)
+
+    async def _pre_stop(self, spec: dict[str, Any], seconds: float) -> None:
+        name, hook = spec["name"], spec["lifecycle"]["preStop"]
+        if "sleep" in hook:
+            await asyncio.sleep(hook["sleep"].get("seconds", 0))
+        else:
+            process = self._processes[name]
+            asked = {**hook, "timeoutSeconds": seconds}
+            outcome = await make_probe(asked, spec, self.pod_ip, process.run_inside)
+            if not outcome.ok:
+                self._say("Warning", "FailedPreStopHook", f"{name}: {outcome.message}")
+        self._change_run(name, pre_stop_pending=False)
+        self._wake()
+
+    def _spawn(self, container: str, work: Coroutine[Any, Any, None]) -> None:
+        """A task that belongs to a container's run and ends with it."""
+        task = asyncio.create_task(work, name=f"{container} of {self.uid}")
+        self._tasks.setdefault(container, set()).add(task)
+
+    def _health(self, name: str) -> Health:
+        run = self.containers[name].run
+        return run.health if run else Health()
+
+    def _since(self, name: str, now: datetime) -> datetime:
+        run = self.containers[name].run
+        return run.stopping_since or now if run else now
+
+    def _change(self, name: str, **fields: Any) -> None:
+        old = self.containers.get(name, Container())
+        self.containers[name] = msgspec.structs.replace(old, **fields)
+
+    def _change_run(self, name: str, **fields: Any) -> None:
+        if run := self.containers[name].run:
+            self._change(name, run=msgspec.structs.replace(run, **fields))
+
+    def _begun(self, pod: Object) -> dict[str, int]:
+        """The highest number of a run that was begun, of each container, by its logs."""
+        begun = {}
+        for spec in all_containers(pod):
+            logs = self.log_path(spec["name"], 0).parent.glob("*.log")
+            numbers = [int(path.stem) for path in logs if path.stem.isdecimal()]
+            if numbers:
+                begun[spec["name"]] = max(numbers)
+        return begun
+
+    def _drop_old_logs(self, name: str, number: int) -> None:
+        """Keep the logs of the run before and of this one."""
+        for old in range(max(0, number - 3), number - 1):
+            for path in files(self.log_path(name, old)):
+                path.unlink(missing_ok=True)

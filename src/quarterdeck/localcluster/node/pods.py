@@ -1,0 +1,304 @@
+"""Reconciles the pods of this node: reads, lets `lifecycle` decide, carries it out, reports.
+
+A process that ends, a probe whose verdict turns, a ConfigMap that changes: each only wakes the
+pod's key. What the API server does not answer holds up the report, never the processes.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Any, assert_never
+
+from quarterdeck.api.meta import PODS, Key, Object
+from quarterdeck.controller import DONE, Objects, Recorder, Result
+from quarterdeck.kube import Cache, Client, Conflict, KubeError, NotFound
+from quarterdeck.localcluster.node.addresses import Network, NoAddressError
+from quarterdeck.localcluster.node.containers import Problem, all_containers
+from quarterdeck.localcluster.node.environment import NotYetError, UnresolvedError
+from quarterdeck.localcluster.node.images import find_image
+from quarterdeck.localcluster.node.launch import Launcher
+from quarterdeck.localcluster.node.lifecycle import (
+    FINISHED,
+    Action,
+    Kill,
+    Plan,
+    Remove,
+    RunPreStop,
+    Start,
+    Terminate,
+    is_deleted,
+    plan,
+)
+from quarterdeck.localcluster.node.log_query import Query
+from quarterdeck.localcluster.node.logs import read
+from quarterdeck.localcluster.node.mounts import NoMountPointError
+from quarterdeck.localcluster.node.named import Name, NamedObjects
+from quarterdeck.localcluster.node.podrun import EventType, PodRun
+from quarterdeck.localcluster.node.podstatus import pod_status
+from quarterdeck.localcluster.node.server import NoLogError
+from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.tokens import Tokens
+from quarterdeck.localcluster.node.unsupported import unsupported
+from quarterdeck.localcluster.node.volumes import references
+from quarterdeck.log import get_logger
+
+log = get_logger("node.pods")
+
+FIELD_MANAGER = "quarterdeck-node"
+ROUNDS = 8
+"""How often a plan is made and carried out in one reconcile, at most."""
+RETRY = 1.0
+"""Seconds until something that the API server did not answer is tried again."""
+BLOCKED_RETRY = 5.0
+"""Seconds until a container that cannot be started is tried again, if nothing changes."""
+
+
+class Pods:
+    """All pods that are bound to this node."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        cache: Cache[Object],
+        client: Client,
+        *,
+        network: Network,
+        named: NamedObjects,
+        events: Recorder,
+        wake: Callable[[Key], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._client = client
+        self._objects = Objects(PODS, cache, client, FIELD_MANAGER)
+        self._network = network
+        self._named = named
+        self._events = events
+        self._wake = wake
+        self._clock = clock
+        self._launcher = Launcher(settings, named)
+        self._runs: dict[Key, PodRun] = {}
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring one pod a step further, and report it."""
+        pod = self._cache.get(key)
+        if not await self._end_stranger(key, pod) or pod is None:
+            return DONE
+        run = self._runs.get(key) or self._begin(key, pod)
+        waits = [await self._supply(key, pod, run)]
+        decided, blocked = await self._carry_out_all(pod, run)
+        if blocked:
+            waits.append(BLOCKED_RETRY)
+        waits.append(await self._report(pod, run))
+        if Remove() in decided.actions:
+            waits.append(await self._remove(pod, run))
+        if decided.wake:
+            waits.append(max(0.0, (decided.wake - self._clock()).total_seconds()))
+        soonest = min((wait for wait in waits if wait is not None), default=None)
+        return Result(requeue_after=soonest)
+
+    def open_log(
+        self, namespace: str, pod: str, container: str, query: Query
+    ) -> AsyncIterator[bytes]:
+        """The log that a reader asks for; `NoLogError` says why there is none."""
+        run = self._runs.get(Key(namespace, pod))
+        if run is None or container not in run.containers:
+            raise NoLogError(f'container "{container}" in pod "{pod}" is not on this node')
+        history = run.containers[container]
+        if query.previous:
+            number = history.restarts - 1
+            path = run.log_path(container, number)
+            if number < 0 or not path.exists():
+                raise NoLogError(
+                    f'previous terminated container "{container}" in pod "{pod}" not found'
+                )
+            return read(path, query, self._clock(), None)
+        path = run.log_path(container, history.restarts)
+        if history.run is None or not path.exists():
+            reason = history.problem.reason if history.problem else "ContainerCreating"
+            raise NoLogError(
+                f'container "{container}" in pod "{pod}" is waiting to start: {reason}'
+            )
+        return read(path, query, self._clock(), run.live_log(container))
+
+    def remove_strangers(self) -> None:
+        """Remove the files of pods that went while no agent ran; called once, when synced."""
+        known = {pod["metadata"]["uid"] for pod in self._cache.list()}
+        if not self._settings.pods.exists():
+            return
+        for directory in self._settings.pods.iterdir():
+            if directory.name not in known:
+                log.info("removing files of a pod that is gone", uid=directory.name)
+                self._launcher.remove(directory)
+
+    async def stop(self, seconds: float) -> None:
+        """End all processes: the agent itself is asked to end."""
+        await self._launcher.end(list(self._runs.values()), seconds)
+
+    # --- one pod
+
+    async def _end_stranger(self, key: Key, pod: Object | None) -> bool:
+        """End what runs under this key for a pod that is gone; whether nothing is left of it."""
+        run = self._runs.get(key)
+        if run is None or (pod is not None and pod["metadata"]["uid"] == run.uid):
+            return True
+        if run.running:
+            run.kill_all()
+            return False
+        self._forget(key, run)
+        return True
+
+    def _begin(self, key: Key, pod: Object) -> PodRun:
+        def say(type_: EventType, reason: str, note: str) -> None:
+            self._say(pod, type_, reason, note)
+
+        run = PodRun(
+            pod,
+            self._settings.pods / pod["metadata"]["uid"],
+            tokens=Tokens(self._client, share=self._settings.token_share),
+            wake=lambda: self._wake(key),
+            clock=self._clock,
+            say=say,
+        )
+        self._runs[key] = run
+        for line in unsupported(pod, root=self._settings.root):
+            say("Warning", "Unsupported", line)
+        return run
+
+    async def _supply(self, key: Key, pod: Object, run: PodRun) -> float | None:
+        """What the pod needs from the API server; when to look again."""
+        if pod.get("status", {}).get("phase") in FINISHED:
+            self._named.hold(key, ())
+            return None
+        needed = references(pod)
+        namespace = key.namespace
+        self._named.hold(
+            key,
+            {Name("ConfigMap", Key(namespace, name)) for name in needed.config_maps}
+            | {Name("Secret", Key(namespace, name)) for name in needed.secrets},
+        )
+        self._give_address(pod, run)
+        try:
+            if not is_deleted(pod):
+                await run.tokens.refresh(pod, needed.tokens, self._clock())
+        except KubeError as error:
+            log.v(4).info("no token for a pod yet", pod=str(key), error=str(error))
+            return run.tokens.retry_after
+        self._launcher.refresh_volumes(pod, run)
+        at = run.tokens.renew_at
+        return max(0.0, (at - self._clock()).total_seconds()) if at else None
+
+    def _give_address(self, pod: Object, run: PodRun) -> None:
+        if pod["spec"].get("hostNetwork"):
+            run.pod_ip = "127.0.0.1"
+            return
+        try:
+            run.pod_ip = self._network.address(run.uid, pod.get("status", {}).get("podIP", ""))
+        except NoAddressError as error:
+            for spec in all_containers(pod):
+                run.refuse(spec["name"], Problem("CreateContainerError", str(error)))
+
+    async def _carry_out_all(self, pod: Object, run: PodRun) -> tuple[Plan, bool]:
+        """Plan and do until nothing is left to do now; the last plan, and whether it is stuck."""
+        for _ in range(ROUNDS):
+            decided = plan(run.observed(pod), self._settings.back_off, self._clock())
+            done = [await self._carry_out(action, pod, run) for action in decided.actions]
+            if not any(done):
+                break
+        blocked = any(isinstance(action, Start) for action in decided.actions)
+        return decided, blocked
+
+    async def _carry_out(self, action: Action, pod: Object, run: PodRun) -> bool:
+        """Do it; whether anything has changed by it."""
+        match action:
+            case Start(container=name):
+                return await self._start(_spec(pod, name), action, pod, run)
+            case RunPreStop(container=name, seconds=seconds):
+                run.run_pre_stop(_spec(pod, name), seconds)
+            case Terminate(container=name):
+                run.terminate(name)
+            case Kill(container=name):
+                run.kill(name)
+            case Remove():
+                return False
+            case _:
+                assert_never(action)
+        return True
+
+    async def _start(self, spec: dict[str, Any], how: Start, pod: Object, run: PodRun) -> bool:
+        name = spec["name"]
+        image = find_image(spec.get("image", ""), self._settings.installation)
+        problem = None
+        if image is None:
+            problem = Problem(
+                "ErrImageNeverPull",
+                f'Container image "{spec.get("image", "")}" is not here: this node pulls none, and '
+                "runs those whose repository ends in quarterdeck or quarterdeck-router",
+            )
+        elif run.pod_ip:
+            try:
+                sandbox = self._launcher.sandbox(spec, pod, run, image)
+            except NotYetError as error:
+                if run.tokens.trouble:
+                    problem = Problem("CreateContainerConfigError", run.tokens.trouble)
+                log.v(4).info("container waits", pod=_name(pod), container=name, why=str(error))
+            except UnresolvedError as error:
+                problem = Problem("CreateContainerConfigError", str(error))
+            except (NoMountPointError, OSError) as error:
+                problem = Problem("CreateContainerError", str(error))
+            else:
+                await run.start(spec, how, sandbox)
+                return True
+        if problem and run.containers[name].problem != problem:
+            run.refuse(name, problem)
+        return False
+
+    async def _report(self, pod: Object, run: PodRun) -> float | None:
+        """Write the pod's status if it is not so already; when to try again if that failed."""
+        status = pod_status(run.observed(pod), self._settings.back_off, self._clock())
+        try:
+            await self._objects.set_status(pod, status)
+        except NotFound:
+            return None
+        except Conflict:
+            return 0.05
+        except KubeError as error:
+            log.warning("status not written", pod=_name(pod), error=str(error))
+            return RETRY
+        return None
+
+    async def _remove(self, pod: Object, run: PodRun) -> float | None:
+        """The last step: the files, then the object."""
+        meta = pod["metadata"]
+        key = Key(meta["namespace"], meta["name"])
+        self._named.hold(key, ())
+        run.remove_files()
+        try:
+            await self._client.delete(
+                PODS, key.name, key.namespace, uid=meta["uid"], grace_seconds=0
+            )
+        except (NotFound, Conflict):
+            return None
+        except KubeError as error:
+            log.warning("pod not removed", pod=_name(pod), error=str(error))
+            return RETRY
+        return None
+
+    def _forget(self, key: Key, run: PodRun) -> None:
+        self._named.hold(key, ())
+        self._network.release(run.uid)
+        run.remove_files()
+        del self._runs[key]
+
+    def _say(self, pod: Object, type_: EventType, reason: str, note: str) -> None:
+        # What comes out of a list does not say what it is.
+        about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+        self._events.event(about, type_, reason, note, action=reason)
+
+
+def _spec(pod: Object, name: str) -> dict[str, Any]:
+    return next(spec for spec in all_containers(pod) if spec["name"] == name)
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"

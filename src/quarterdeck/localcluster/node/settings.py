@@ -1,0 +1,32 @@
+"""What the node's agent is told when it starts."""
+
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from quarterdeck.localcluster.node.images import Installation
+from quarterdeck.localcluster.node.lifecycle import BackOff
+
+THIS_MACHINE = "this-machine"
+
+CAPACITY = {"cpu": "10k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "250"}
+"""Far above any machine's, since nothing is measured out; the pods are what a /24 can name."""
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the agent runs pods."""
+
+    name: str = THIS_MACHINE
+    pods: Path
+    """Where the pods' files are: `<uid>/volumes/<volume>`, `<uid>/logs/<container>/<run>.log`."""
+    api_host: str
+    api_port: int
+    """Where pods find the API server."""
+    masked: tuple[PurePosixPath, ...] = ()
+    """What pods must not see: the cluster's state, kubeconfigs."""
+    installation: Installation
+    root: bool
+    back_off: BackOff = BackOff()
+    token_share: float = 0.8
+    """The share of a token's life after which it is renewed."""
+    capacity: dict[str, str] = msgspec.field(default_factory=CAPACITY.copy)

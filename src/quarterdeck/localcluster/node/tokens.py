@@ -1,0 +1,97 @@
+"""Tokens for pods: asked for by TokenRequest, bound to the pod, renewed before they expire."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from quarterdeck.api.meta import SERVICE_ACCOUNTS, Object
+from quarterdeck.kube import Client, KubeError
+from quarterdeck.localcluster.node.times import parse_time
+from quarterdeck.localcluster.node.volumes import Token
+
+RETRY = timedelta(seconds=5)
+FIRST_RETRY = 0.1
+"""Seconds; the API server learns of a pod's node a moment after the node itself."""
+PATIENCE = 5
+"""So many requests may fail before that is worth telling."""
+
+
+class Issued(msgspec.Struct, frozen=True, kw_only=True):
+    """A token as the API server gave it."""
+
+    value: str
+    renew_at: datetime
+
+
+class Tokens:
+    """The tokens of one pod."""
+
+    def __init__(self, client: Client, *, share: float) -> None:
+        self._client = client
+        self._share = share
+        self._issued: dict[Token, Issued] = {}
+        self._failures = 0
+        self.trouble = ""
+        """Why there is no token, once that has lasted."""
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds until the next request after one that failed."""
+        return min(RETRY.total_seconds(), FIRST_RETRY * 2.0 ** min(self._failures, 10))
+
+    @property
+    def values(self) -> dict[Token, str]:
+        """The tokens that there are."""
+        return {token: issued.value for token, issued in self._issued.items()}
+
+    @property
+    def renew_at(self) -> datetime | None:
+        """When the next one is to be renewed."""
+        return min((issued.renew_at for issued in self._issued.values()), default=None)
+
+    async def refresh(self, pod: Object, wanted: Iterable[Token], now: datetime) -> None:
+        """Ask for what is missing or due; an old one stays when that fails, and it raises."""
+        for token in wanted:
+            issued = self._issued.get(token)
+            if issued is None or now >= issued.renew_at:
+                if issued is not None:
+                    # Whatever the answer: not again at once.
+                    self._issued[token] = Issued(value=issued.value, renew_at=now + RETRY)
+                try:
+                    self._issued[token] = await self._request(pod, token, now)
+                except KubeError as error:
+                    self._failures += 1
+                    self.trouble = str(error) if self._failures >= PATIENCE else ""
+                    raise
+        self._failures, self.trouble = 0, ""
+
+    async def _request(self, pod: Object, token: Token, now: datetime) -> Issued:
+        meta = pod["metadata"]
+        answer = await self._client.post(
+            SERVICE_ACCOUNTS,
+            pod["spec"].get("serviceAccountName") or "default",
+            "token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {
+                    "audiences": [token.audience] if token.audience else [],
+                    "expirationSeconds": token.seconds,
+                    "boundObjectRef": {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "name": meta["name"],
+                        "uid": meta["uid"],
+                    },
+                },
+            },
+            namespace=meta["namespace"],
+        )
+        status = answer["status"]
+        # The API server may give it a longer life than was asked for, so that a client that
+        # never reads its file again does not break. What was asked for is what counts.
+        life = min(
+            parse_time(status["expirationTimestamp"]) - now, timedelta(seconds=token.seconds)
+        )
+        return Issued(value=status["token"], renew_at=now + life * self._share)
