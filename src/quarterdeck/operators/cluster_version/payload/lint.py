@@ -27,13 +27,14 @@ def lint(reading: Reading, *, gates: Iterable[str] = ()) -> tuple[Finding, ...]:
     """All findings; `gates` are known beyond those of the release and the payload."""
     payload = reading.payload
     worlds = Worlds(payload)
+    own = list(_manifest_findings(payload, _known_gates(payload, worlds) | set(gates)))
     findings = [
         *(unreadable(problem) for problem in reading.problems),
         *_passed_over(payload),
-        *_manifest_findings(payload, _known_gates(payload, worlds) | set(gates)),
+        *own,
         *duplicates(payload, worlds),
         *definitions(payload, worlds),
-        *never_included(payload, worlds),
+        *never_included(payload, worlds, {(f.file, f.document) for f in own}),
     ]
     # The rules' own order decides between findings of one document.
     return tuple(sorted(findings, key=lambda finding: (finding.file, finding.document or 0)))

@@ -1,7 +1,7 @@
 """Lint: objects that collide, that are missing beside their CRD, or that no cluster ever gets."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 
 from quarterdeck.operators.cluster_version.payload import annotations as known
@@ -55,9 +55,20 @@ def definitions(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
         yield from _compare(identity, manifests, crds[identity[:2]], worlds)
 
 
-def never_included(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
-    """Manifests that no profile and feature set takes; one finding if that is all of them."""
-    never = [m for m in payload.manifests if not worlds.of(m) and not _config_operator_only(m)]
+def never_included(
+    payload: Payload, worlds: Worlds, explained: Collection[tuple[str, int | None]]
+) -> Iterator[Finding]:
+    """Manifests that no profile and feature set takes; one finding if that is all of them.
+
+    Those with findings of their own, by file and document, are `explained` by them.
+    """
+    never = [
+        manifest
+        for manifest in payload.manifests
+        if not worlds.of(manifest)
+        and not _config_operator_only(manifest)
+        and (manifest.file, manifest.document) not in explained
+    ]
     if never and len(never) == len(payload.manifests):
         yield Finding(
             severity=Severity.WARNING,
