@@ -1,0 +1,77 @@
+"""The commands in docs/payload.md do what it shows."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.operators.cluster_version.payload.filters import FILTERS
+from quarterdeck.operators.cluster_version.payload.load import read_payload
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "payload.md").read_text()
+BLOCKS = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command in the document with the output that is shown after it."""
+    parts = [part for block in BLOCKS for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+def run(command: str, directory: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=directory,
+        env=os.environ | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(("command", "output"), commands(), ids=[c for c, _ in commands()])
+def test_a_command_shows_what_the_document_shows(tmp_path: Path, command: str, output: str) -> None:
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    assert run(command, tmp_path) == output
+
+
+def test_the_picture_in_the_document_is_what_its_command_makes(tmp_path: Path) -> None:
+    (command,) = [command for command, _ in commands() if command.endswith("> order.svg")]
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    run(command, tmp_path)
+    committed = ROOT / "docs" / "examples" / "order.svg"
+    assert (tmp_path / "order.svg").read_text() == committed.read_text()
+
+
+def test_the_document_explains_every_finding() -> None:
+    """Each code that a rule can give is in the table of findings."""
+    package = ROOT / "src" / "quarterdeck" / "operators" / "cluster_version" / "payload"
+    sources = "".join(path.read_text() for path in package.glob("*lint*.py"))
+    sources += (package / "findings.py").read_text()
+    codes = re.findall(r'(?:error|warning)\(\s*"([a-z-]+)"', sources)
+    codes += re.findall(r'code="([a-z-]+)"', sources)
+    assert len(set(codes)) >= 15
+    assert [code for code in codes if f"`{code}`" not in TEXT] == []
+
+
+def test_the_document_lists_all_filters() -> None:
+    section = TEXT.partition("## why")[2].partition("## graph")[0]
+    rows = re.findall(r"^\| (\d) \|", section, re.MULTILINE)
+    assert rows == [str(number) for number in range(1, len(FILTERS) + 1)]
+
+
+def test_the_example_is_a_release_whose_placeholders_are_replaced() -> None:
+    payload = read_payload([ROOT / "docs" / "examples" / "payload"]).payload
+    assert payload.release.version == "1.2.0"
+    (deployment,) = [m for m in payload.manifests if m.object["kind"] == "Deployment"]
+    (container,) = deployment.object["spec"]["template"]["spec"]["containers"]
+    assert container["image"].startswith("registry.example.test/harbour@sha256:")
+    assert container["env"] == [{"name": "RELEASE_VERSION", "value": "1.2.0"}]
