@@ -37,7 +37,7 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
         requests.apply(_COLLECTION, definition)
     waiting = [str(definition["metadata"]["name"]) for definition in definitions]
     deadline = time.monotonic() + _ESTABLISHED_LIMIT
-    while waiting := [name for name in waiting if not _is_established(requests, name)]:
+    while waiting := [name for name in waiting if not _is_served(requests, name)]:
         if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"the API server does not serve {waiting[0]} {_ESTABLISHED_LIMIT:.0f} s after it "
@@ -47,10 +47,16 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
     return [str(definition["metadata"]["name"]) for definition in definitions]
 
 
-def _is_established(requests: Requests, name: str) -> bool:
-    found = requests.send("GET", f"{_COLLECTION}/{name}")
-    conditions = found.json().get("status", {}).get("conditions", []) if found.ok else []
-    return any(
+def _is_served(requests: Requests, name: str) -> bool:
+    answer = requests.send("GET", f"{_COLLECTION}/{name}")
+    found = answer.json() if answer.ok else {}
+    if not any(
         condition["type"] == "Established" and condition["status"] == "True"
-        for condition in conditions
-    )
+        for condition in found.get("status", {}).get("conditions", [])
+    ):
+        return False
+    # Established comes first; until the storage is up, a list is answered by 429.
+    spec = found["spec"]
+    version = spec["versions"][0]["name"]
+    path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?resourceVersion=0"
+    return requests.send("GET", path).ok
