@@ -142,7 +142,7 @@ def test_all_our_kinds_are_in_one_category(cluster: ControlPlane, dns: str) -> N
         pytest.param("notes", "NAME READY AGE", id="Note"),
     ],
 )
-def test_columns(cluster: ControlPlane, namespace: str, resource: str, header: str) -> None:
+def test_columns(namespace: str, cluster: ControlPlane, resource: str, header: str) -> None:
     good = Path(__file__).parent / "good_objects"
     file = {"cv": "clusterversions", "cvo": "clusterversionoperators"}.get(resource, resource)
     cluster.kubectl("apply", "--namespace", namespace, "-f", str(good / f"{file}.yaml"))
