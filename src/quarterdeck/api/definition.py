@@ -4,14 +4,12 @@ Decided here: the envelope (names, scope, columns, subresource, annotations). Th
 fields is `structural`'s.
 """
 
-from typing import Any, cast
-
-import msgspec.inspect as mi
+from typing import Any
 
 from quarterdeck.api.custom_resource import CATEGORY, Column, CustomResource
 from quarterdeck.api.meta import Object
 from quarterdeck.api.schema import validation
-from quarterdeck.api.structural import Schema, struct_schema
+from quarterdeck.api.structural import Schema, schema_of
 
 ENVELOPE: dict[str, Schema] = {
     "apiVersion": {
@@ -75,8 +73,7 @@ def _version(resource: CustomResource[Any]) -> Object:
 
 def root_schema(resource: CustomResource[Any]) -> Schema:
     """The schema of a whole object of the kind."""
-    struct = cast("mi.StructType", mi.type_info(resource.type))
-    schema = struct_schema(struct, resource.kind)
+    schema = schema_of(resource.type, resource.kind)
     schema["properties"] |= ENVELOPE
     if resource.rules:
         schema["x-kubernetes-validations"] = [validation(rule) for rule in resource.rules]

@@ -29,14 +29,14 @@ def schema_of(type_: Any, path: str) -> Schema:
     return _schema(mi.type_info(type_), path)
 
 
-def struct_schema(struct: mi.StructType, path: str) -> Schema:
+def _struct_schema(struct: mi.StructType, path: str) -> Schema:
     """The schema of a struct and of all its fields."""
     schema: Schema = {"type": "object"}
     if description := class_description(struct.cls):
         schema["description"] = description
     if struct.fields:
         schema["properties"] = {
-            field.encode_name: field_schema(struct.cls, field, f"{path}.{field.encode_name}")
+            field.encode_name: _field_schema(struct.cls, field, f"{path}.{field.encode_name}")
             for field in struct.fields
         }
     if required := [field.encode_name for field in struct.fields if field.required]:
@@ -44,7 +44,7 @@ def struct_schema(struct: mi.StructType, path: str) -> Schema:
     return schema
 
 
-def field_schema(cls: type, field: mi.Field, path: str) -> Schema:
+def _field_schema(cls: type, field: mi.Field, path: str) -> Schema:
     """The schema of a field, with its own description before that of its type."""
     schema = _schema(field.type, path)
     if description := field_description(cls, field.name):
@@ -73,7 +73,7 @@ def _schema(type_: mi.Type, path: str) -> Schema:
         case mi.DictType(key_type=mi.StrType(), value_type=value):
             return {"type": "object", "additionalProperties": _schema(value, f"{path}.*")}
         case mi.StructType():
-            return struct_schema(type_, path)
+            return _struct_schema(type_, path)
     raise UnsupportedTypeError(
         path, type_, "use text, numbers, booleans, times, tuples, maps or Parts"
     )

@@ -2,11 +2,12 @@
 
 import inspect
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.api import config_v1
@@ -199,13 +200,19 @@ def covers(wire: Any, again: Any) -> bool:
             return bool(wire == again)
 
 
+@cache
+def objects(kind: CustomResource[Any]) -> st.SearchStrategy[Any]:
+    return values(root_schema(kind)).map(lambda wire: wire | {"metadata": {"name": "x"}})
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_the_schema_allows_is_decoded_and_encoded_without_loss(
     kind: CustomResource[Any], data: st.DataObject
 ) -> None:
     """Type and schema cannot drift apart, and nothing that we know of is lost on the way."""
-    wire = data.draw(values(root_schema(kind))) | {"metadata": {"name": "x"}}
+    wire = data.draw(objects(kind))
     decoded = msgspec.json.decode(msgspec.json.encode(wire), type=kind.type)
     again = sent(decoded)
     assert covers(wire, again)
