@@ -37,6 +37,8 @@ from quarterdeck.log import enabled, get_logger
 log = get_logger("kube.client")
 
 ATTEMPTS = 5
+LONGEST_WAIT = 10.0
+"""Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
 STREAM_BUFFER = 1 << 20
 
 Query = Mapping[str, str]
@@ -120,8 +122,9 @@ class Transport:
                 return await self._attempt(request, deadline - time.monotonic())
             except KubeError as error:
                 again = self._retry_delay(request, error, backoff)
-                late = again is not None and time.monotonic() + again >= deadline
-                if again is None or late or attempt == ATTEMPTS:
+                if again is None or attempt == ATTEMPTS:
+                    raise
+                if again > LONGEST_WAIT or time.monotonic() + again >= deadline:
                     raise
                 log.v(4).info("request is tried again", error=str(error), seconds=round(again, 2))
                 await asyncio.sleep(again)
