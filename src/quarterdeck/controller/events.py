@@ -24,7 +24,7 @@ from quarterdeck.log import get_logger
 log = get_logger("controller.events")
 
 NOTE_LIMIT = 1024
-"""The API server refuses a longer note."""
+"""The API server refuses a note of more bytes."""
 
 
 class EventKey(msgspec.Struct, frozen=True):
@@ -143,6 +143,13 @@ class EventBook:
         }
 
 
+def shortened(note: str) -> str:
+    """The note, cut to what the API server takes."""
+    if len(note.encode()) <= NOTE_LIMIT:
+        return note
+    return note.encode()[: NOTE_LIMIT - len("…".encode())].decode(errors="ignore") + "…"
+
+
 class Recorder:
     """Says events about objects; `run` writes them."""
 
@@ -179,8 +186,7 @@ class Recorder:
         action: str,
     ) -> None:
         """Say something about an object; comes back at once."""
-        if len(note) > NOTE_LIMIT:
-            note = note[: NOTE_LIMIT - 1] + "…"
+        note = shortened(note)
         reference = reference_to(about)
         key = EventKey(
             uid=reference["uid"],

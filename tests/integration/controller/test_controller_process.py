@@ -1,0 +1,311 @@
+"""Operators in one process: what they share, and what ends them. Run in the test's own loop."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, LEASES, SECRETS, Key, Object
+from quarterdeck.controller import (
+    DONE,
+    Controller,
+    ControllerCrashed,
+    InvalidSpec,
+    LeadershipLost,
+    Manager,
+    NothingToRun,
+    Operator,
+    Process,
+    Result,
+    Settings,
+    Timing,
+    Watch,
+)
+from quarterdeck.kube import Client, load_kubeconfig
+
+LIMIT = 60.0
+
+
+def operator(name: str, setup: Callable[[Manager], None], namespace: str = "default") -> Operator:
+    return Operator(
+        name=name,
+        setup=setup,
+        field_manager=f"test-{name}",
+        lease_namespace=namespace,
+        lease_name=name,
+    )
+
+
+def make_process(
+    kubeconfig: Path, operators: list[Operator], namespace: str, election: Timing | None = None
+) -> Process:
+    settings = Settings(
+        identity="test",
+        namespace=namespace,
+        election=election,
+        probe_address="127.0.0.1:0",
+        drain=10,
+    )
+    return Process(operators, load_kubeconfig(kubeconfig), settings)
+
+
+@asynccontextmanager
+async def running(process: Process) -> AsyncIterator["asyncio.Task[None]"]:
+    task = asyncio.create_task(process.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def when(condition: Callable[[], bool], task: "asyncio.Task[None]") -> None:
+    """Return when the condition holds; fail with the process if that ends first."""
+    async with asyncio.timeout(LIMIT):
+        while not condition():
+            if task.done():
+                await task
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def client(kubeconfig: Path) -> AsyncIterator[Client]:
+    async with Client(load_kubeconfig(kubeconfig)) as client:
+        yield client
+
+
+def config_map(namespace: str, name: str, **data: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": namespace, "name": name},
+        "data": data,
+    }
+
+
+class Recording:
+    """An operator that notes which ConfigMaps it was asked about."""
+
+    def __init__(self, *, needs_leader: bool = True) -> None:
+        self.seen: list[Key] = []
+        self._needs_leader = needs_leader
+
+    def setup(self, manager: Manager) -> None:
+        watches = [Watch(CONFIG_MAPS)]
+        controller = Controller(
+            manager.name, self._reconcile, watches, needs_leader=self._needs_leader
+        )
+        manager.add(controller)
+
+    async def _reconcile(self, key: Key) -> Result:
+        self.seen.append(key)
+        return DONE
+
+
+async def test_an_operator_that_fails_to_start_is_reported_and_the_others_work(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    def broken(manager: Manager) -> None:
+        manager.objects(SECRETS)
+        raise RuntimeError("no such thing")
+
+    good = Recording()
+    process = make_process(
+        kubeconfig, [operator("broken", broken), operator("good", good.setup)], namespace
+    )
+    async with running(process) as task:
+        await when(lambda: process.readiness().get("good") == "", task)
+        await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+        await when(lambda: Key(namespace, "x") in good.seen, task)
+        assert process.readiness() == {"good": "", "broken": "failed to start: no such thing"}
+
+
+async def test_a_process_without_any_operator_that_starts_ends(
+    kubeconfig: Path, namespace: str
+) -> None:
+    def broken(manager: Manager) -> None:
+        raise RuntimeError("no such thing")
+
+    process = make_process(kubeconfig, [operator("broken", broken)], namespace)
+    with pytest.raises(NothingToRun, match="broken: failed to start: no such thing"):
+        await process.run()
+
+
+async def test_a_controller_that_crashes_takes_the_process_down(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    """A mapping that raises would silently lose events; the process ends instead."""
+
+    def bad_mapping(obj: Object) -> Iterable[Key]:
+        raise ZeroDivisionError(obj["metadata"]["name"])
+
+    def setup(manager: Manager) -> None:
+        async def reconcile(key: Key) -> Result:
+            return DONE
+
+        manager.add(Controller("bad", reconcile, [Watch(CONFIG_MAPS, bad_mapping)]))
+
+    await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+    process = make_process(kubeconfig, [operator("bad", setup)], namespace)
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(ControllerCrashed, match="controller bad: ZeroDivisionError"):
+            await process.run()
+
+
+async def test_a_controller_that_needs_no_leader_runs_in_a_standby_too(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    everywhere, leading = Recording(needs_leader=False), Recording()
+
+    def setup(manager: Manager) -> None:
+        everywhere.setup(manager)
+        leading.setup(manager)
+
+    held = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": namespace, "name": "both"},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600},
+    }
+    await client.create(LEASES, held)
+    await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+    process = make_process(kubeconfig, [operator("both", setup, namespace)], namespace, Timing())
+    async with running(process) as task:
+        await when(lambda: Key(namespace, "x") in everywhere.seen, task)
+        assert leading.seen == []
+
+
+async def test_a_write_after_the_renew_deadline_is_not_sent(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    """A reconcile that stands still for longer than the deadline finds its write refused."""
+
+    def setup(manager: Manager) -> None:
+        config_maps = manager.objects(CONFIG_MAPS)
+
+        async def reconcile(key: Key) -> Result:
+            if key.name == "trigger":
+                # The whole process stands, as with SIGSTOP, so no renewal can help it.
+                time.sleep(2.5)  # noqa: ASYNC251
+                await config_maps.ensure(config_map(namespace, "late"))
+            return DONE
+
+        manager.add(Controller("late", reconcile, [Watch(CONFIG_MAPS)]))
+
+    await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
+    times = Timing(duration=3, deadline=2, retry=0.5)
+    process = make_process(kubeconfig, [operator("late", setup, namespace)], namespace, times)
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(LeadershipLost):
+            await process.run()
+    made = await client.list(CONFIG_MAPS, namespace)
+    assert "late" not in [item["metadata"]["name"] for item in made.items]
+
+
+async def test_an_invalid_spec_is_not_tried_again_until_it_changes(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    seen: list[Key] = []
+
+    def setup(manager: Manager) -> None:
+        async def reconcile(key: Key) -> Result:
+            seen.append(key)
+            if key.name == "bad":
+                raise InvalidSpec("data.size", "-1", "give a positive number")
+            return DONE
+
+        manager.add(Controller("strict", reconcile, [Watch(CONFIG_MAPS)]))
+
+    process = make_process(kubeconfig, [operator("strict", setup)], namespace)
+    bad, good = Key(namespace, "bad"), Key(namespace, "good")
+    async with running(process) as task:
+        await client.create(CONFIG_MAPS, config_map(namespace, "bad", size="-1"))
+        await when(lambda: bad in seen, task)
+        await client.create(CONFIG_MAPS, config_map(namespace, "good"))
+        await when(lambda: good in seen, task)
+        assert seen.count(bad) == 1
+        await client.patch(CONFIG_MAPS, "bad", {"data": {"size": "-2"}}, namespace)
+        await when(lambda: seen.count(bad) == 2, task)
+
+
+async def test_operators_share_one_watch_per_resource(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    first, second = Recording(), Recording()
+    managers: list[Manager] = []
+
+    def setup(recording: Recording) -> Callable[[Manager], None]:
+        def both(manager: Manager) -> None:
+            recording.setup(manager)
+            managers.append(manager)
+
+        return both
+
+    operators = [operator("first", setup(first)), operator("second", setup(second))]
+    process = make_process(kubeconfig, operators, namespace)
+    async with running(process) as task:
+        await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+        key = Key(namespace, "x")
+        await when(lambda: key in first.seen and key in second.seen, task)
+        one, other = (manager.cache(CONFIG_MAPS) for manager in managers)
+        assert one is other
+
+
+async def test_what_an_operator_wrote_is_in_the_cache_when_the_write_returns(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    found: list[Object | None] = []
+
+    def setup(manager: Manager) -> None:
+        config_maps = manager.objects(CONFIG_MAPS)
+
+        async def reconcile(key: Key) -> Result:
+            if key.name == "trigger" and not found:
+                await config_maps.ensure(config_map(namespace, "made", a="1"))
+                found.append(config_maps.get(Key(namespace, "made")))
+            return DONE
+
+        manager.add(Controller("maker", reconcile, [Watch(CONFIG_MAPS)]))
+
+    process = make_process(kubeconfig, [operator("maker", setup)], namespace)
+    await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
+    async with running(process) as task:
+        await when(lambda: bool(found), task)
+    assert found[0] is not None
+    assert found[0]["data"] == {"a": "1"}
+
+
+async def test_events_about_the_same_thing_become_one_series(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    """A thousand at once neither hold the reconcile up nor flood the server."""
+    took: list[float] = []
+
+    def setup(manager: Manager) -> None:
+        config_maps = manager.cache(CONFIG_MAPS)
+
+        async def reconcile(key: Key) -> Result:
+            about = config_maps.get(key)
+            if about is not None and key.name == "x":
+                began = time.monotonic()
+                for number in range(1000):
+                    note = f"the same {'x' * 2000}" if number % 2 else "short"
+                    manager.events.event(about, "Normal", "Seen", note, action="Look")
+                took.append(time.monotonic() - began)
+            return DONE
+
+        manager.add(Controller("chatty", reconcile, [Watch(CONFIG_MAPS)]))
+
+    await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+    process = make_process(kubeconfig, [operator("chatty", setup)], namespace)
+    async with running(process) as task:
+        await when(lambda: bool(took), task)
+        async with asyncio.timeout(LIMIT):
+            events: list[Object] = []
+            while len(events) < 2:
+                events = (await client.list(EVENTS, namespace)).items
+    assert sorted(len(event["note"]) for event in events) == [5, 1022]
+    assert took[0] < 1
