@@ -6,6 +6,8 @@
     namespace          the name of a fresh namespace, deleted after the test
     crds               Quarterdeck's resource types, in the control plane for all later tests
     clean_cluster      cluster-scoped objects that the test makes are removed after it
+    this_machine       the node where pods of our images run as processes, in the test's namespace
+    fault_proxy        a proxy in front of the control plane that misbehaves on request, and counts
     new_control_plane  makes further control planes, for faults; gone after the test
 
 Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
@@ -23,6 +25,9 @@ import pytest
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
     from quarterdeck.localcluster.controlplane import ControlPlane
+    from quarterdeck.localcluster.node.component import NodeAgent
+    from quarterdeck.testing.fault_proxy import FaultProxy
+    from quarterdeck.testing.this_machine import ThisMachine
 
 
 class Kubectl(Protocol):
@@ -111,6 +116,39 @@ def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
     before = snapshot(control_plane.requests())
     yield
     remove_added(control_plane.requests(), before)
+
+
+@pytest.fixture(scope="session")
+def node_agent(control_plane: "ControlPlane") -> "Iterator[NodeAgent]":
+    """The agent of the node `this-machine`, in the shared control plane from now on.
+
+    It starts crashed containers again, and renews tokens, sooner than a real node would.
+    """
+    from quarterdeck.localcluster.node.component import NodeAgent
+
+    agent = NodeAgent(control_plane, options=["--back-off-first=1", "--token-share=0.01"])
+    try:
+        agent.start()
+        yield agent
+    finally:
+        agent.close()
+
+
+@pytest.fixture
+def this_machine(node_agent: "NodeAgent", namespace: str) -> "ThisMachine":
+    """The node `this-machine`, as seen from this test's namespace."""
+    from quarterdeck.testing.this_machine import ThisMachine
+
+    return ThisMachine(node_agent, namespace)
+
+
+@pytest.fixture
+def fault_proxy(kubeconfig: Path) -> "Iterator[FaultProxy]":
+    """A proxy in front of the shared control plane, for this test alone."""
+    from quarterdeck.testing.fault_proxy import FaultProxy
+
+    with FaultProxy(kubeconfig) as proxy:
+        yield proxy
 
 
 @pytest.fixture

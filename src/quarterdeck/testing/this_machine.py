@@ -1,0 +1,85 @@
+"""What tests do with the node `this-machine`: apply, wait, read logs, kill.
+
+Synchronous, through the pinned kubectl, as an administrator would.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.node.component import NodeAgent
+
+LIMIT = 90.0
+"""Seconds until what a test waits for counts as never coming; it takes one or two when idle."""
+
+
+class ThisMachine:
+    """The node, as one test sees it: in the test's own namespace."""
+
+    def __init__(self, agent: NodeAgent, namespace: str) -> None:
+        self.agent = agent
+        self.namespace = namespace
+
+    def kubectl(self, *args: str, check: bool = True, manifest: Object | None = None) -> str:
+        """What kubectl printed, in this namespace; errors too when it is not checked."""
+        given = json.dumps(manifest) if manifest is not None else None
+        done = self.agent.plane.kubectl(
+            "--namespace", self.namespace, *args, input=given, check=check
+        )
+        return done.stdout + ("" if check else done.stderr)
+
+    def apply(self, manifest: Object) -> None:
+        """Make an object be so."""
+        self.kubectl("apply", "--server-side", "--filename=-", manifest=manifest)
+
+    def deploy(self, deployment: Object) -> None:
+        """Apply a Deployment and return when it is available, in its latest form."""
+        self.apply(deployment)
+        self.wait_rolled_out(deployment["metadata"]["name"])
+
+    def wait_rolled_out(self, deployment: str) -> None:
+        """Return when a Deployment is available, in its latest form."""
+        self.kubectl("rollout", "status", f"deployment/{deployment}", f"--timeout={LIMIT:.0f}s")
+
+    def get(self, kind: str, name: str) -> Object:
+        """An object as it is now."""
+        found: Object = json.loads(self.kubectl("get", kind, name, "--output=json"))
+        return found
+
+    def list(self, kind: str, selector: str = "") -> list[Object]:
+        """The objects of a kind in this namespace, those that a label selector lets through."""
+        answer = self.kubectl("get", kind, f"--selector={selector}", "--output=json")
+        items: list[Object] = json.loads(answer)["items"]
+        return items
+
+    def wait_pod(self, name: str, wanted: Callable[[Object], Any]) -> Object:
+        """The pod, when it is as wanted."""
+        pod: Object = self.wait(lambda: self.get("pod", name), wanted)
+        return pod
+
+    def wait(
+        self, look: Callable[[], Any], wanted: Callable[[Any], Any] = bool, limit: float = LIMIT
+    ) -> Any:
+        """What is seen, when it is as wanted; fails with the last sight of it."""
+        deadline = time.monotonic() + limit
+        while True:
+            seen = look()
+            if wanted(seen):
+                return seen
+            assert time.monotonic() < deadline, f"not so within {limit:.0f} s: {seen}"
+            time.sleep(0.05)
+
+    def logs(self, pod: str, *flags: str, check: bool = True) -> str:
+        """What `kubectl logs` says with these flags."""
+        return self.kubectl("logs", pod, *flags, check=check)
+
+    def wait_logged(self, pod: str, text: str, *flags: str) -> str:
+        """The pod's log, when the text is in it."""
+        log: str = self.wait(lambda: self.logs(pod, *flags, check=False), lambda seen: text in seen)
+        return log
+
+    def kill(self, pod: str) -> None:
+        """Delete a pod without a grace period, and do not wait."""
+        self.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
