@@ -37,9 +37,7 @@ from quarterdeck.operators.cluster_version.payload.documents import (
     quoted,
 )
 
-_MARKER = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NOTHING = re.compile(r"(?:\s++|#[^\n]*+)*+\Z")
-_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 _LONGEST_INTEGER = 20
 _NUMBER_START = frozenset("0123456789+-.")
@@ -70,7 +68,7 @@ def split_yaml(text: str) -> Iterator[tuple[int, int, str]]:
     A `---` at the start of a line ends a document wherever it stands, even in a block of text, so
     that cutting there is exact, and lets the parser start afresh after an error.
     """
-    starts = [match.start() for match in _MARKER.finditer(text)]
+    starts = list(_markers(text))
     if not starts or not _NOTHING.match(text[: starts[0]]):
         starts.insert(0, 0)
     line, counted = 1, 0
@@ -82,10 +80,20 @@ def split_yaml(text: str) -> Iterator[tuple[int, int, str]]:
             yield number, line, part
 
 
+def _markers(text: str) -> Iterator[int]:
+    """Where lines start with `---`; by plain search, ten times as fast as an expression."""
+    lines = "\n" + text
+    at = lines.find("\n---")
+    while at >= 0:
+        if lines[at + 4 : at + 5] in ("", " ", "\t", "\r", "\n"):
+            yield at
+        at = lines.find("\n---", at + 1)
+
+
 def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
     # Nobody needs directives in a manifest, and libyaml takes minutes for a file full of them.
-    if (directive := _DIRECTIVE.search(text)) is not None:
-        at = line + text.count("\n", 0, directive.start())
+    if (directive := f"\n{text}".find("\n%")) >= 0:
+        at = line + text.count("\n", 0, directive)
         return Refusal(number, at, "a YAML directive", "remove the line that starts with %")
     try:
         value = _Builder(text).document()
@@ -101,7 +109,7 @@ def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
         what = getattr(error, "reason", str(error))
         return Refusal(number, at, f"not YAML: {what}", "remove what is not text")
     # A first line of only `---` belongs to the document, but it starts on the next.
-    blank = _MARKER.match(text) is not None and not text.partition("\n")[0][3:].strip()
+    blank = text.partition("\n")[0].rstrip() == "---"
     return Document(number, line + blank, value)
 
 
@@ -122,44 +130,45 @@ class _Builder:
         return value
 
     def _node(self, event: Event | None, depth: int) -> Any:
-        if isinstance(event, AliasEvent):
-            return self._alias(event)
         before = self._nodes
-        self._count(event, 1)
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise RefusedError(_line(event), *TOO_LARGE)
+        # Scalars first: they are four of five nodes.
         if isinstance(event, ScalarEvent):
             value = _scalar(event)
-        elif isinstance(event, MappingStartEvent | SequenceStartEvent):
-            if depth > MAX_DEPTH:
-                raise RefusedError(_line(event), *TOO_DEEP)
-            if event.tag is not None:
-                raise RefusedError(_line(event), f"the tag {event.tag}", "remove it")
-            mapping = isinstance(event, MappingStartEvent)
-            value = self._mapping(depth) if mapping else self._sequence(depth)
+        elif isinstance(event, MappingStartEvent):
+            value = self._mapping(event, depth)
+        elif isinstance(event, SequenceStartEvent):
+            value = self._sequence(event, depth)
+        elif isinstance(event, AliasEvent):
+            return self._alias(event)
         else:
             raise RefusedError(_line(event), "no content", "correct the syntax")
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, self._nodes - before)
         return value
 
-    def _mapping(self, depth: int) -> dict[str, Any]:
+    def _mapping(self, start: MappingStartEvent, depth: int) -> dict[str, Any]:
+        _check_collection(start, depth)
         result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
-        while not isinstance(event := self._next(), MappingEndEvent):
-            if not isinstance(event, ScalarEvent):
-                raise RefusedError(_line(event), "a key that is not text", "use a text as the key")
+        while isinstance(event := self._next(), ScalarEvent):
             key = event.value
             if key in result:
-                raise RefusedError(
-                    _line(event), f"the key {quoted(key)} twice", "keep one of the two"
-                )
+                message = f"the key {quoted(key)} twice"
+                raise RefusedError(_line(event), message, "keep one of the two")
             value = self._node(self._next(), depth + 1)
             if key == "<<" and event.implicit[0]:
                 merged = _merge(value, _line(event)) | merged
             else:
                 result[key] = value
+        if not isinstance(event, MappingEndEvent):
+            raise RefusedError(_line(event), "a key that is not text", "use a text as the key")
         return merged | result if merged else result
 
-    def _sequence(self, depth: int) -> list[Any]:
+    def _sequence(self, start: SequenceStartEvent, depth: int) -> list[Any]:
+        _check_collection(start, depth)
         result = []
         while not isinstance(event := self._next(), SequenceEndEvent):
             result.append(self._node(event, depth + 1))
@@ -171,13 +180,15 @@ class _Builder:
                 _line(event), f"*{event.anchor} stands for nothing", "define it before its use"
             )
         value, nodes = self._anchors[event.anchor]
-        self._count(event, nodes)
+        self._nodes += nodes
         return value
 
-    def _count(self, event: Event | None, nodes: int) -> None:
-        self._nodes += nodes
-        if self._nodes > MAX_NODES:
-            raise RefusedError(_line(event), *TOO_LARGE)
+
+def _check_collection(start: MappingStartEvent | SequenceStartEvent, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise RefusedError(_line(start), *TOO_DEEP)
+    if start.tag is not None:
+        raise RefusedError(_line(start), f"the tag {start.tag}", "remove it")
 
 
 def _line(event: Event | None) -> int:

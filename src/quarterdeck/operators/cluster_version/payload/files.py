@@ -5,7 +5,6 @@ may be hostile: only regular files inside the directory, of a sane name and size
 """
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -121,11 +120,11 @@ class _Lister:
             return
         if depth > 1:
             self.passed_over.append(printable(path))
-        elif not _sane(entry.name) or not _sane(path):
+        elif not path.isprintable():
             self._refuse(path, "a file name that is not plain text", "rename the file")
-        elif not (real := Path(entry.path).resolve(strict=True)).is_relative_to(root):
+        elif not (real := _real_path(entry)).is_relative_to(root):
             self._refuse(path, "a link that leads out of the payload", "put the file itself here")
-        elif not stat.S_ISREG(real.stat().st_mode):
+        elif not entry.is_file():
             self._refuse(path, "not a regular file", "put a file here")
         else:
             self.sources.append(
@@ -134,6 +133,11 @@ class _Lister:
 
     def _refuse(self, path: str, message: str, remedy: str) -> None:
         self.problems.append(Problem(file=printable(path), message=message, remedy=remedy))
+
+
+def _real_path(entry: os.DirEntry[str]) -> Path:
+    # Only a link can lead elsewhere, and resolving a path asks about each directory on it.
+    return Path(entry.path).resolve(strict=True) if entry.is_symlink() else Path(entry.path)
 
 
 def _read(source: Source) -> bytes | Problem:
@@ -153,10 +157,6 @@ def _too_large(file: str, what: str, limit: int) -> Problem:
         message=f"{what} is larger than {limit >> 20} MiB",
         remedy="split it, or remove what is not a manifest",
     )
-
-
-def _sane(name: str) -> bool:
-    return name.isprintable() and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def _reason(error: OSError | RuntimeError) -> str:
