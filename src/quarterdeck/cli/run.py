@@ -76,7 +76,6 @@ def run(
 
     from quarterdeck.controller import Process, Settings, Timing
 
-    logs.configure(verbosity=verbosity, fmt=log_format)
     try:
         times = Timing(duration=lease_duration, deadline=renew_deadline, retry=retry_period)
     except ValueError as error:
@@ -87,6 +86,7 @@ def run(
         election=times if leader_elect else None,
         probe_address=probe_address,
     )
+    logs.configure(verbosity=verbosity, fmt=log_format)
     chosen = [
         _operator(name, lease_namespace or os.environ.get("POD_NAMESPACE"))
         for name in dict.fromkeys(names or sorted(OPERATORS))

@@ -1,0 +1,187 @@
+"""A controller's workers in an event loop, without a server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from quarterdeck.api.meta import Key
+from quarterdeck.controller import DONE, Backoff, Controller, InvalidSpec, LeadershipLost, Result
+from quarterdeck.controller.controller import Workers
+from quarterdeck.kube import Conflict
+from quarterdeck.kube.errors import Status
+
+A, B, C = (Key("ns", name) for name in "abc")
+Reconcile = Callable[[Key], Awaitable[Result]]
+
+
+@asynccontextmanager
+async def at_work(reconcile: Reconcile, workers: int = 1) -> AsyncIterator[Workers]:
+    controller = Controller(
+        "test", reconcile, [], workers=workers, backoff=Backoff(base=0.001, limit=0.01)
+    )
+    running = controller.start(time.monotonic)
+    task = asyncio.create_task(running.run())
+    try:
+        async with asyncio.timeout(30):
+            yield running
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class Script:
+    """A reconcile that does what it is told, run by run, and tells when it has run."""
+
+    def __init__(self, *steps: Exception | Result) -> None:
+        self._steps = list(steps)
+        self.seen: list[Key] = []
+        self._ran = asyncio.Condition()
+
+    async def __call__(self, key: Key) -> Result:
+        self.seen.append(key)
+        async with self._ran:
+            self._ran.notify_all()
+        step = self._steps.pop(0) if self._steps else DONE
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def until(self, runs: int) -> None:
+        async with self._ran:
+            await self._ran.wait_for(lambda: len(self.seen) >= runs)
+
+
+async def test_a_failure_is_counted_and_tried_again_until_it_works() -> None:
+    script = Script(RuntimeError("once"), RuntimeError("twice"))
+    async with at_work(script) as workers:
+        workers.queue.add(A)
+        await script.until(3)
+        await asyncio.sleep(0)
+    assert workers.figures.results == {"success": 1, "requeue_after": 0, "error": 2}
+
+
+async def test_requeue_after_runs_the_key_again() -> None:
+    script = Script(Result(requeue_after=0.01))
+    async with at_work(script) as workers:
+        workers.queue.add(A)
+        await script.until(2)
+    assert script.seen == [A, A]
+    assert workers.figures.results["requeue_after"] == 1
+
+
+async def test_an_invalid_spec_is_not_tried_again() -> None:
+    script = Script(InvalidSpec("spec.size", -1, "give a positive number"))
+    async with at_work(script) as workers:
+        workers.queue.add(A)
+        await script.until(1)
+        workers.queue.add(B)
+        await script.until(2)
+        assert workers.queue.next_due() is None
+    assert workers.figures.terminal == 1
+    assert workers.figures.results["error"] == 1
+
+
+async def test_a_conflict_is_tried_again() -> None:
+    script = Script(Conflict("PATCH", "/x", Status(code=409, reason="Conflict")))
+    async with at_work(script) as workers:
+        workers.queue.add(A)
+        await script.until(2)
+    assert script.seen == [A, A]
+
+
+async def test_lost_leadership_ends_the_workers() -> None:
+    controller = Controller("test", Script(LeadershipLost("gone")), [])
+    workers = controller.start(time.monotonic)
+    workers.queue.add(A)
+    with pytest.raises(ExceptionGroup) as raised:
+        await workers.run()
+    assert raised.group_contains(LeadershipLost)
+
+
+async def test_as_many_keys_run_at_once_as_there_are_workers() -> None:
+    inside, most, done = 0, 0, 0
+    all_in, release, all_done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def reconcile(key: Key) -> Result:
+        nonlocal inside, most, done
+        inside += 1
+        most = max(most, inside)
+        if inside == 3:
+            all_in.set()
+        await release.wait()
+        inside -= 1
+        done += 1
+        if done == 9:
+            all_done.set()
+        return DONE
+
+    async with at_work(reconcile, workers=3) as workers:
+        for number in range(9):
+            workers.queue.add(Key("ns", str(number)))
+        await all_in.wait()
+        release.set()
+        await all_done.wait()
+    assert most == 3
+
+
+async def test_draining_ends_what_runs_and_begins_nothing() -> None:
+    began, release = asyncio.Event(), asyncio.Event()
+    ended: list[Key] = []
+
+    async def reconcile(key: Key) -> Result:
+        began.set()
+        await release.wait()
+        ended.append(key)
+        return DONE
+
+    controller = Controller("test", reconcile, [], workers=1)
+    workers = controller.start(time.monotonic)
+    task = asyncio.create_task(workers.run())
+    workers.queue.add(A)
+    await began.wait()
+    workers.queue.add(B)
+    workers.drain()
+    release.set()
+    async with asyncio.timeout(30):
+        await task
+    assert ended == [A]
+
+
+async def test_idle_workers_drain_at_once() -> None:
+    workers = Controller("test", Script(), [], workers=4).start(time.monotonic)
+    task = asyncio.create_task(workers.run())
+    await asyncio.sleep(0)
+    workers.drain()
+    async with asyncio.timeout(30):
+        await task
+
+
+async def test_reconciles_that_never_wait_let_others_have_their_turn() -> None:
+    turns = 0
+
+    async def somebody_else() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    last = asyncio.Event()
+
+    async def reconcile(key: Key) -> Result:
+        # Stands for work that never awaits, which this test is about.
+        time.sleep(0.001)  # noqa: ASYNC251
+        if key.name == "199":
+            last.set()
+        return DONE
+
+    async with at_work(reconcile) as workers:
+        other = asyncio.create_task(somebody_else())
+        before = turns
+        for number in range(200):
+            workers.queue.add(Key("ns", str(number)))
+        await last.wait()
+        assert turns - before > 10
+        other.cancel()

@@ -1,0 +1,90 @@
+"""`quarterdeck run` before it reaches a cluster: options, environment, one-line errors."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from quarterdeck.cli.main import cli
+from quarterdeck.cli.run import connect, identity
+from quarterdeck.kube import KubeconfigError
+from quarterdeck.operators import OPERATORS, field_manager
+
+
+def test_every_registered_operator_can_be_imported() -> None:
+    for operator in OPERATORS.values():
+        module, _, function = operator.setup.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_a_field_manager_is_named_after_its_operator() -> None:
+    assert field_manager("sample") == "quarterdeck-sample"
+
+
+def test_an_identity_is_the_pods_name_and_a_random_part() -> None:
+    """The random part tells a restarted container from the one before."""
+    first, second = (identity({"POD_NAME": "pod-1"}) for _ in range(2))
+    assert first.startswith("pod-1_")
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param(["--operator", "nope"], "'nope' is not", id="an unknown operator"),
+        pytest.param(
+            ["--renew-deadline", "20"], "each has to be longer than the next", id="lease times"
+        ),
+    ],
+)
+def test_wrong_options_are_a_usage_error(options: list[str], said: str) -> None:
+    result = CliRunner().invoke(cli, ["run", *options])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_a_kubeconfig_that_is_not_there_is_named_in_the_last_line(tmp_path: Path) -> None:
+    missing = tmp_path / "nope"
+    command = ["run", "--log-format=json", "--kubeconfig", str(missing)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "quarterdeck", *command], capture_output=True, check=False
+    )
+    assert ended.returncode == 1
+    last = json.loads(ended.stderr.splitlines()[-1])
+    assert last["event"] == "exiting"
+    assert str(missing) in last["reason"]
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "env", "said"),
+    [
+        pytest.param(
+            None,
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            "not in a cluster",
+            id="a pod without a kubeconfig uses its account",
+        ),
+        pytest.param(
+            "/nope/given",
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            "/nope/given",
+            id="a kubeconfig that is given comes first",
+        ),
+        pytest.param(
+            None,
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/nope/env"},
+            "/nope/env",
+            id="so does one in the environment",
+        ),
+        pytest.param(None, {"HOME": "/nope"}, "/nope/.kube/config", id="else the user's own"),
+    ],
+)
+def test_the_cluster_is_chosen_by_options_and_environment(
+    kubeconfig: str | None, env: dict[str, str], said: str
+) -> None:
+    with pytest.raises(KubeconfigError, match=said):
+        connect(kubeconfig, None, env)
