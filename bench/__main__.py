@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import settings, table, tools
-from bench.measure import cache
+from bench.measure import cache, idle, latency, reconcile
 from bench.measure.run import Run
 from bench.results import Measurement, Report, encoded
 
@@ -23,7 +23,13 @@ SIZES = {"full": settings.FULL, "quick": settings.QUICK, "try": settings.TRY}
 
 Measure = Callable[[Run], Awaitable[list[Measurement]]]
 
-MEASURES: dict[str, Measure] = {"cache": cache.measure}
+MEASURES: dict[str, Measure] = {
+    "cache": cache.measure,
+    "reconcile": reconcile.measure,
+    "latency": latency.measure,
+    "settled": idle.measure_settled,
+    "start": idle.measure_start,
+}
 
 
 def main() -> None:
@@ -51,7 +57,7 @@ def main() -> None:
     file = RESULTS / f"{started:%Y%m%d-%H%M%S}-{args.size}.json"
     file.write_bytes(encoded(report))
     console = Console()
-    table.show(report, console if console.is_terminal else Console(width=120))
+    table.show(report, console if console.is_terminal else Console(width=140))
     _say(f"written to {os.path.relpath(file)}")
     sys.exit(any(row.problem for found in measurements for row in found.rows))
 

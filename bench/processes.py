@@ -27,8 +27,12 @@ class Mark(msgspec.Struct, frozen=True):
     seen: int = 0
 
 
-class SubjectFailed(Exception):
-    """A subject crashed, hung or could not be started; the text goes into its row."""
+class SubjectFailed(Exception):  # noqa: N818 - it says what happened
+    """A subject crashed or hung; the text goes into its row."""
+
+
+class SubjectMissing(SubjectFailed):
+    """A subject cannot be had on this machine."""
 
 
 class Process:

@@ -33,7 +33,7 @@ def show_measurement(found: Measurement, console: Console) -> None:
 def figures_table(found: Measurement) -> Table:
     """Subjects down, figures across."""
     table = Table(title=found.title, title_justify="left", title_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for column in found.columns:
         table.add_column(column.title, justify="right")
     for row in found.rows:

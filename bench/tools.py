@@ -22,7 +22,7 @@ LIMIT = 900
 """Seconds for one of the two to be made, on a machine that has nothing cached."""
 
 
-class Missing(Exception):
+class Missing(Exception):  # noqa: N818 - it says what happened
     """Something cannot be had; the text says what and why."""
 
 

@@ -13,6 +13,8 @@ import msgspec
 GROUP, VERSION, KIND, PLURAL = "bench.quarterdeck.dev", "v1", "Widget", "widgets"
 API_VERSION = f"{GROUP}/{VERSION}"
 NAMESPACE = "bench"
+FIELD_MANAGER = "quarterdeck-bench"
+"""Who writes, the bare client too: so that an operator finds what that one wrote in order."""
 COLLECTION = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{PLURAL}"
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 

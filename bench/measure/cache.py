@@ -21,7 +21,7 @@ from bench.subjects.catalogue import CACHES, DRAIN, Subject
 
 COLUMNS = [
     Column(figure="events_per_second", title="events/s"),
-    Column(figure="ours", title="ours is", format=".1f", unit="×"),
+    Column(figure="ours", title="times slower", format=".1f"),
     Column(figure="cpu_per_event", title="CPU/event", scale=1e6, unit=" µs"),
     Column(figure="peak_mb", title="peak memory", unit=" MB"),
     Column(figure="start_seconds", title="start → listed", format=".2f", unit=" s"),

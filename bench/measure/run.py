@@ -1,15 +1,17 @@
 """What the measurements share: where a run keeps its files, and how a subject's failure ends."""
 
+import contextlib
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
 from bench.arithmetic import median
-from bench.processes import SubjectFailed
+from bench.processes import Process, SubjectFailed, SubjectMissing, running
 from bench.results import Row
 from bench.settings import Sizes
+from bench.subjects.catalogue import Subject
 from bench.tools import Tools
 
 
@@ -38,6 +40,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         name = "".join(char if char.isalnum() else "-" for char in subject)
         return self.logs / f"{measurement}-{name}.log"
 
+    @contextlib.asynccontextmanager
+    async def operator(
+        self, measurement: str, subject: Subject, kubeconfig: Path
+    ) -> AsyncIterator[Process]:
+        """A running operator; raises SubjectFailed where it cannot be started at all."""
+        command = subject.start_with(self.tools)
+        if isinstance(command, str):
+            raise SubjectMissing(command)
+        full = [*command, "--kubeconfig", str(kubeconfig)]
+        log = self.log(measurement, subject.name)
+        async with running(subject.name, full, log, {"KUBECONFIG": str(kubeconfig)}) as process:
+            yield process
+
 
 async def row(subject: str, repeats: int, once: Callable[[], Awaitable[dict[str, float]]]) -> Row:
     """The median figures of a subject; what failed stands in the row, and the others go on."""
@@ -46,6 +61,8 @@ async def row(subject: str, repeats: int, once: Callable[[], Awaitable[dict[str,
     for _ in range(repeats):
         try:
             found.append(await once())
+        except SubjectMissing as missing:
+            return Row(subject=subject, problem=str(missing), missing=True)
         except SubjectFailed as failed:
             problem = str(failed)
             break

@@ -1,7 +1,5 @@
 """Who is measured, and how each is started."""
 
-from pathlib import Path
-
 import msgspec
 
 from bench.tools import Tools
@@ -23,7 +21,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         """The start of the command line, or why there is none."""
         if self.command:
             return tools.go if isinstance(tools.go, str) else [str(tools.go), *self.command]
-        python: Path | str = tools.ours if self.ours else tools.peers
+        python = tools.ours if self.ours else tools.peers
         if isinstance(python, str):
             return python
         return [str(python), "-m", f"bench.subjects.{self.module}"]
@@ -42,3 +40,12 @@ CACHES = (
 
 GENERATOR = "the generator's limit"
 DRAIN = Subject(name=GENERATOR, command=("drain",))
+
+OPERATORS = (
+    Subject(name="quarterdeck", module="quarterdeck_operator", ours=True),
+    Subject(name="controller-runtime", command=("operator",)),
+    Subject(
+        name="controller-runtime, read-your-writes", command=("operator", "--read-your-writes")
+    ),
+    Subject(name="kopf", module="kopf_operator", slow=True),
+)

@@ -16,14 +16,12 @@ def main() -> None:
     version = listed["metadata"]["resourceVersion"]
     del listed
     mark("synced", len(objects))
-    seen = 0
     stream = watch.Watch().stream(
         api.list_cluster_custom_object, GROUP, VERSION, PLURAL, resource_version=version
     )
-    for event in stream:
+    for seen, event in enumerate(stream, 1):
         obj = event["object"]
         objects[obj["metadata"]["name"]] = obj
-        seen += 1
         if seen == args.events:
             mark("done", seen)
 
