@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.cluster_scope import remove_added, snapshot
 from quarterdeck.testing.plugin import Kubectl, NewControlPlane
 
 
@@ -12,18 +15,43 @@ def test_a_namespace_is_there_and_takes_pods_at_once(namespace: str, kubectl: Ku
     kubectl("wait", "pod/web", "--for=condition=Ready", "--namespace", namespace, "--timeout=60s")
 
 
-def test_clean_cluster_makes(clean_cluster: None, kubectl: Kubectl) -> None:
-    """A cluster-scoped object with a finalizer that nobody serves, for the next test."""
-    kubectl("create", "clusterrole", "left-behind", "--verb=get", "--resource=pods")
+def test_what_was_added_is_removed_and_the_rest_is_not(
+    control_plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    """Objects with finalizers that nobody serves, namespaces and definitions are all gone."""
+    kubectl("create", "clusterrole", "was-there-before", "--verb=get", "--resource=pods")
+    before = snapshot(control_plane.requests())
+    kubectl("create", "clusterrole", "added", "--verb=get", "--resource=pods")
     patch = json.dumps({"metadata": {"finalizers": ["example.test/nobody"]}})
-    kubectl("patch", "clusterrole", "left-behind", "--type=merge", f"--patch={patch}")
-    kubectl("create", "namespace", "left-behind")
+    kubectl("patch", "clusterrole", "added", "--type=merge", f"--patch={patch}")
+    kubectl("create", "namespace", "added")
+    remove_added(control_plane.requests(), before)
+    assert snapshot(control_plane.requests()) == before
+    assert kubectl("get", "clusterrole", "added", check=False).returncode == 1
+    assert kubectl("get", "namespace", "added", check=False).returncode == 1
+    kubectl("delete", "clusterrole", "was-there-before")
 
 
-def test_clean_cluster_finds_nothing(kubectl: Kubectl) -> None:
-    """What the test before has made is gone, a finalizer notwithstanding."""
-    assert kubectl("get", "clusterrole", "left-behind", check=False).returncode == 1
-    assert kubectl("get", "namespace", "left-behind", check=False).returncode == 1
+def test_our_definitions_are_served(crds: list[str], kubectl: Kubectl) -> None:
+    assert "clusteroperators.config.openshift.io" in crds
+    assert kubectl("get", "clusteroperators").returncode == 0
+
+
+def test_singletons_of_our_kinds_are_seen(
+    control_plane: ControlPlane, crds: list[str], kubectl: Kubectl, clean_cluster: None
+) -> None:
+    """The clean-up looks at kinds that were defined a moment ago, too."""
+    before = snapshot(control_plane.requests())
+    manifest = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterOperator",
+        "metadata": {"name": "example"},
+        "spec": {},
+    }
+    kubectl("apply", "-f", "-", input=json.dumps(manifest))
+    (added,) = snapshot(control_plane.requests()) - before
+    assert added.name == "example"
+    assert added.collection == "/apis/config.openshift.io/v1/clusteroperators"
 
 
 def test_a_second_control_plane_is_another_cluster(
@@ -35,3 +63,24 @@ def test_a_second_control_plane_is_another_cluster(
     control_plane.kubectl("create", "configmap", "only-in-the-first")
     assert second.kubectl("get", "configmap", "only-in-the-first", check=False).returncode == 1
     control_plane.kubectl("delete", "configmap", "only-in-the-first")
+
+
+SUITE = """
+def test_uses_the_fixtures(namespace, kubectl, clean_cluster, kubeconfig):
+    kubectl("create", "configmap", "mine", "-n", namespace)
+    kubectl("create", "clusterrole", "left-behind", "--verb=get", "--resource=pods")
+    assert kubeconfig.exists()
+
+def test_finds_nothing_of_the_one_before(namespace, kubectl):
+    assert kubectl("get", "configmaps", "-n", namespace, "-o", "name").stdout.split() == [
+        "configmap/kube-root-ca.crt"
+    ]
+    assert kubectl("get", "clusterrole", "left-behind", check=False).returncode == 1
+"""
+
+
+def test_somebody_elses_suite_uses_the_plugin(pytester: pytest.Pytester) -> None:
+    """Installed is enough: the fixtures are found, and tests do not see each other's objects."""
+    pytester.makepyfile(SUITE)
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2)

@@ -66,12 +66,13 @@ class Requests:
         finally:
             connection.close()
 
-    def ready(self, path: str) -> bool:
-        """Whether the component says that it is ready."""
+    def ready(self, path: str, says: bytes = b"") -> bool:
+        """Whether the component says that it is ready, in these words if any."""
         try:
-            return self.send("GET", path, timeout=2).ok
+            answer = self.send("GET", path, timeout=2)
         except OSError:
             return False
+        return answer.ok and says in answer.body
 
     def apply(self, path: str, manifest: dict[str, Any]) -> None:
         """Make an object be as the manifest says, by server-side apply."""

@@ -15,7 +15,7 @@ from typing import Literal
 
 from quarterdeck.localcluster.errors import LocalClusterError, NotReady
 from quarterdeck.localcluster.order import Order, encode
-from quarterdeck.localcluster.process import tail
+from quarterdeck.localcluster.process import how_it_ended, tail
 from quarterdeck.localcluster.state import Layout, is_locked, prepare
 from quarterdeck.localcluster.status import Status, read_status, running_status
 
@@ -81,7 +81,7 @@ def purge(layout: Layout) -> None:
     """Remove the state of a cluster that does not run."""
     if not layout.root.exists():
         return
-    if not (layout.version.exists() or layout.lock.exists() or layout.pki.exists()):
+    if not (layout.version.exists() or layout.pki.exists()):
         raise LocalClusterError(
             f"{layout.root} does not look like the state of a local cluster; remove it by hand"
         )
@@ -114,4 +114,4 @@ def _raise_if_failed(layout: Layout, child: "subprocess.Popen[bytes]") -> None:
     if last is not None and last.supervisor.pid == child.pid and last.error:
         raise LocalClusterError(last.error)
     log = layout.log_of("supervisor")
-    raise NotReady(f"the supervisor ended with exit code {child.returncode}; see {log}", tail(log))
+    raise NotReady(f"the supervisor {how_it_ended(child.returncode)}; see {log}", tail(log))

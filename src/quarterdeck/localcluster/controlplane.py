@@ -33,6 +33,7 @@ it is many times that when every core is taken by other tests."""
 
 STOP_GRACE = 10.0
 _POLL = 0.02
+_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 def _silent(step: str) -> None:
@@ -199,7 +200,11 @@ class ControlPlane:
                 return self.requests().ready("/readyz")
             case "kube-controller-manager":
                 manager = Requests(ports.kube_controller_manager, pki, user="admin")
-                return manager.ready("/healthz")
+                # It answers "ok" before it runs any controller, and crashes when the API server
+                # goes away by then. Pods are let in when this account is there.
+                return manager.ready(
+                    "/healthz?verbose", says=b"garbage-collector-controller ok"
+                ) and self.requests().ready(_DEFAULT_ACCOUNT)
             case "kube-scheduler":
                 return Requests(ports.kube_scheduler, pki, user="admin").ready("/readyz")
             case "kwok":

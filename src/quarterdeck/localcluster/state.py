@@ -176,9 +176,9 @@ class Lock:
 def is_locked(layout: Layout) -> bool:
     """Whether a supervisor holds this state directory now."""
     try:
-        with layout.lock.open("a") as file:
+        with layout.lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except BlockingIOError:
         return True
