@@ -1,9 +1,9 @@
 """`python -m bench.payload`: a payload of 900 manifests, offline: time and peak memory.
 
 The payload is made for the run, in the proportions of a real one. Each subject runs in processes of
-its own, in turns, and the median counts; time is CPU time where it says so, because other work on the
-machine does not change it much. The peer is PyYAML's C loader, which only parses the same
-files; the commands are whole processes, from Python's start to the last line.
+its own, in turns, and the median counts. Time is CPU time where it says so, because other work on
+the machine hardly changes it. The peer is PyYAML's C loader, which only parses the same files; the
+commands are whole processes, from Python's start to the last line.
 """
 
 import argparse
