@@ -161,15 +161,25 @@ def test_mount_points_that_are_not_on_the_host(this_machine: ThisMachine) -> Non
 
 def test_the_pods_account_decides_what_it_may_do(this_machine: ThisMachine) -> None:
     """Its token speaks for its ServiceAccount; RBAC refuses, and allows once there is a role."""
-    script = (
-        "S=/var/run/secrets/kubernetes.io/serviceaccount; while :; do "
-        'curl -s -o /dev/null -w "%{http_code}\\n" --cacert $S/ca.crt '
-        '-H "Authorization: Bearer $(cat $S/token)" '
-        "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
-        "/api/v1/namespaces/$(cat $S/namespace)/configmaps; sleep 0.3; done"
-    )
+    asks = """
+import os, ssl, time, urllib.error, urllib.request
+own = "/var/run/secrets/kubernetes.io/serviceaccount/"
+read = lambda name: open(own + name).read()
+url = "https://{KUBERNETES_SERVICE_HOST}:{KUBERNETES_SERVICE_PORT}".format_map(os.environ)
+url += f"/api/v1/namespaces/{read('namespace')}/configmaps"
+tls = ssl.create_default_context(cafile=own + "ca.crt")
+while True:
+    bearer = {"Authorization": "Bearer " + read("token")}
+    try:
+        request = urllib.request.Request(url, headers=bearer)
+        print(urllib.request.urlopen(request, context=tls).status, flush=True)
+    except urllib.error.HTTPError as error:
+        print(error.code, flush=True)
+    time.sleep(0.3)
+"""
+    main = container("") | {"command": ["python", "-c", asks]}
     this_machine.kubectl("create", "serviceaccount", "reader")
-    this_machine.apply(pod("asks", container(script), serviceAccountName="reader"))
+    this_machine.apply(pod("asks", main, serviceAccountName="reader"))
     this_machine.wait_logged("asks", "403")
     this_machine.kubectl("create", "role", "read", "--verb=list", "--resource=configmaps")
     account = f"--serviceaccount={this_machine.namespace}:reader"
