@@ -5,10 +5,10 @@ An operator needs `Controller`, `Watch` and the `Manager` that it is set up with
 """
 
 from quarterdeck.controller.backoff import Backoff
-from quarterdeck.controller.controller import Controller
+from quarterdeck.controller.controller import Controller, ControllerCrashed
 from quarterdeck.controller.election import LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
-from quarterdeck.controller.manager import ControllerCrashed, Manager
+from quarterdeck.controller.manager import Manager
 from quarterdeck.controller.metadata import controller_of, key_of, owned_by
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError

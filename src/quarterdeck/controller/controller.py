@@ -31,7 +31,17 @@ log = get_logger("controller")
 SLICE = 0.005
 """Seconds that reconciles which never wait may run before others get their turn."""
 
+PATIENCE = 1.0
+"""A conflict that is tried again only after more seconds than this has happened often."""
+
 Reconcile = Callable[[Key], Awaitable[Result]]
+
+
+class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
+    """A controller cannot go on; the process has to end instead of limping on."""
+
+    def __init__(self, controller: str, error: Exception) -> None:
+        super().__init__(f"controller {controller}: {type(error).__name__}: {error}")
 
 
 class Controller:
@@ -92,6 +102,14 @@ class Workers:
             self._wake_one()
 
     async def _work(self) -> None:
+        try:
+            await self._take_and_run()
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            raise ControllerCrashed(self.controller.name, error) from error
+
+    async def _take_and_run(self) -> None:
         queue, clock = self.queue, self._clock
         began = clock()
         while not self._draining:
@@ -108,7 +126,7 @@ class Workers:
     async def _run_one(self, key: Key) -> None:
         results = self.figures.results
         try:
-            result = await self._reconcile(key)
+            after = (await self._reconcile(key)).requeue_after
         except LeadershipLost:
             raise
         except InvalidSpec as fault:
@@ -119,12 +137,13 @@ class Workers:
         except Conflict as error:
             results["error"] += 1
             delay = self.queue.retry(key)
-            self._log.v(4).info("conflict", key=str(key), error=str(error), retry_after=delay)
+            # Somebody being faster is nothing to write about, unless it goes on and on.
+            say = self._log.warning if delay > PATIENCE else self._log.v(4).info
+            say("conflict", key=str(key), error=str(error), retry_after=round(delay, 3))
         except Exception as error:
             results["error"] += 1
             self._report(key, error, self.queue.retry(key))
         else:
-            after = result.requeue_after
             results["success" if after is None else "requeue_after"] += 1
             self.queue.done(key, requeue_after=after)
 

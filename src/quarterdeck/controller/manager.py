@@ -19,7 +19,7 @@ import msgspec
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
 from quarterdeck.controller.caches import CacheKey, Caches
-from quarterdeck.controller.controller import Controller, Workers
+from quarterdeck.controller.controller import Controller, ControllerCrashed, Workers
 from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.lease import Lease
 from quarterdeck.controller.metrics import Metrics
@@ -32,10 +32,6 @@ from quarterdeck.log import get_logger
 log = get_logger("controller.manager")
 
 T = TypeVar("T", bound=TypedObject | Object)
-
-
-class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
-    """A controller cannot go on; the process has to end instead of limping on."""
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,8 +107,13 @@ class Manager:
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
+        fenced: bool = True,
     ) -> Objects[T]:
-        """These objects, to read from the cache and to write as this operator."""
+        """These objects, to read from the cache and to write as this operator.
+
+        Writes are those of a leader, unless they are not `fenced`: a controller that needs no
+        leader writes so.
+        """
         cache = self.cache(
             resource,
             namespace=namespace,
@@ -121,7 +122,8 @@ class Manager:
             field_selector=field_selector,
             indexes=indexes,
         )
-        return Objects(resource, cache, self.client, self.field_manager)
+        client = self.client if fenced else self.replica_client
+        return Objects(resource, cache, client, self.field_manager)
 
     def add(self, controller: Controller) -> None:
         """Run this controller."""
@@ -216,8 +218,7 @@ class Manager:
             except Exception as error:
                 log.exception("watch failed", controller=controller, key=str(change.key))
                 if self._crash is not None and not self._crash.done():
-                    why = f"controller {controller}: {type(error).__name__}: {error}"
-                    self._crash.set_exception(ControllerCrashed(why))
+                    self._crash.set_exception(ControllerCrashed(controller, error))
 
         return handle
 

@@ -81,7 +81,7 @@ class Objects(Generic[T]):
         await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
         )
-        self._log.v(2).info("applied", key=str(key))
+        self._log.v(4).info("applied", key=str(key))
 
     async def delete(self, obj: T) -> None:
         """Delete this very object, if it is still there and as we know it."""
@@ -96,19 +96,21 @@ class Objects(Generic[T]):
             )
         except NotFound:
             return
-        self._log.v(2).info("deleted", key=str(key))
+        self._log.v(4).info("deleted", key=str(key))
 
     async def set_status(self, obj: T, status: msgspec.Struct | Object) -> None:
         """Write the status if it is not so already; only what differs, and only to this object."""
-        live = as_plain(obj)
-        patch = merge_patch(live.get("status") or {}, msgspec.to_builtins(status))
+        was = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
+        if was == status:
+            return
+        patch = merge_patch(msgspec.to_builtins(was) or {}, msgspec.to_builtins(status))
         if not patch:
             return
         key = key_of(obj)
         await self._client.patch(
             self.resource,
             key.name,
-            {"metadata": fence(live), "status": patch},
+            {"metadata": fence(obj), "status": patch},
             key.namespace,
             subresource="status",
             field_manager=self._manager,
@@ -128,7 +130,7 @@ class Objects(Generic[T]):
             if wanted is None or has is None or wanted.uid != has.uid:
                 raise
             return as_plain(found)
-        self._log.v(2).info("created", key=str(key))
+        self._log.v(4).info("created", key=str(key))
         return as_plain(made)
 
     async def _rebooked(self, key: Key, live: Object) -> Object:

@@ -74,7 +74,7 @@ class Process:
         self._operators = operators
         self._connection = connection
         self._settings = settings
-        self._metrics = Metrics(boot_clock)
+        self._metrics = Metrics(time.monotonic)
         self._requests = RequestMetrics(self._metrics.registry)
         self._managers: list[Manager] = []
         self._failed: dict[str, str] = {}
@@ -117,14 +117,17 @@ class Process:
             await asyncio.gather(*(it.close() for it in self._managers))
         for end in ends:
             if isinstance(end, Exception):
-                raise root_cause(end)
+                why = root_cause(end)
+                if not isinstance(why, LeadershipLost):
+                    log.error("crashed", exc_info=why)
+                raise why
 
     async def _set_up(self, stack: AsyncExitStack, caches: Caches, reader: Client) -> None:
         """Make the managers; an operator that fails here is reported and left out."""
         shared = Shared(
             caches=caches,
             metrics=self._metrics,
-            clock=boot_clock,
+            clock=time.monotonic,
             wall=wall_clock,
             namespace=self._settings.namespace,
         )
@@ -157,7 +160,7 @@ class Process:
                 unfenced,
                 controller=f"quarterdeck.dev/{operator.name}",
                 instance=self._settings.identity,
-                clock=boot_clock,
+                clock=time.monotonic,
                 wall=wall_clock,
             ),
             lease=lease,

@@ -4,12 +4,22 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 
 from quarterdeck.api.meta import Key
-from quarterdeck.controller import DONE, Backoff, Controller, InvalidSpec, LeadershipLost, Result
+from quarterdeck.controller import (
+    DONE,
+    Backoff,
+    Controller,
+    ControllerCrashed,
+    InvalidSpec,
+    LeadershipLost,
+    Result,
+)
 from quarterdeck.controller.controller import Workers
+from quarterdeck.controller.queue import Queue
 from quarterdeck.kube import Conflict
 from quarterdeck.kube.errors import Status
 
@@ -99,6 +109,29 @@ async def test_lost_leadership_ends_the_workers() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         await workers.run()
     assert raised.group_contains(LeadershipLost)
+
+
+async def test_a_fault_of_the_loop_itself_names_the_controller() -> None:
+    """It is not a failed reconcile, and nothing can be trusted after it."""
+
+    class BrokenQueue(Queue):
+        def take(self) -> Key | None:
+            raise ZeroDivisionError("broken")
+
+    workers = Workers(
+        Controller("test", Script(), []), BrokenQueue(clock=time.monotonic), time.monotonic
+    )
+    with pytest.raises(ExceptionGroup) as raised:
+        await workers.run()
+    assert raised.group_contains(ControllerCrashed, match="controller test: ZeroDivisionError")
+
+
+async def test_a_reconcile_that_forgets_its_result_is_a_failure_of_that_key_alone() -> None:
+    script = Script(cast("Result", None))
+    async with at_work(script) as workers:
+        workers.queue.add(A)
+        await script.until(2)
+    assert workers.figures.results["error"] == 1
 
 
 async def test_as_many_keys_run_at_once_as_there_are_workers() -> None:
