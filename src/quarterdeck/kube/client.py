@@ -7,7 +7,7 @@ the answer to each write at once.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from urllib.parse import quote
@@ -40,6 +40,7 @@ TIMEOUT = 30.0
 LIST_TIMEOUT = 120.0
 PAGE = 500
 _WATCH_GRACE = 15.0
+"""Seconds that a server may be late in ending a watch; less when the watch itself is short."""
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 _PATCH = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
@@ -81,7 +82,7 @@ class Client:
         self._timeout = timeout
         self._transport = Transport(connection, metrics=metrics)
         self._codecs: dict[tuple[str, str, type], Codec[Any]] = {}
-        self._listeners: dict[tuple[str, str], list[WriteListener[Any]]] = {}
+        self._listeners: dict[tuple[str, str], list[tuple[Resource[Any], WriteListener[Any]]]] = {}
 
     async def __aenter__(self) -> "Client":
         return self
@@ -111,11 +112,12 @@ class Client:
     def listening(self, resource: Resource[T], listener: WriteListener[T]) -> Iterator[None]:
         """Tell a listener the answer to each write of a resource, while the context lasts."""
         listeners = self._listeners.setdefault(_kind(resource), [])
-        listeners.append(listener)
+        entry = (resource, listener)
+        listeners.append(entry)
         try:
             yield
         finally:
-            listeners.remove(listener)
+            listeners.remove(entry)
 
     # --- reading
 
@@ -223,7 +225,8 @@ class Client:
         }
         request = Request(method="GET", path=path, query=asked)
         splitter = LineSplitter()
-        async with self._transport.stream(request, timeout + _WATCH_GRACE) as stream:
+        grace = min(_WATCH_GRACE, timeout)
+        async with self._transport.stream(request, timeout + grace) as stream:
             while chunk := await stream.readany():
                 if lines := splitter.feed(chunk):
                     yield lines
@@ -332,7 +335,7 @@ class Client:
         status = parse_status(answer)
         if status is not None:
             if status.details and status.details.uid:
-                for listener in self._listeners.get(_kind(resource), ()):
+                for _, listener in self._listeners.get(_kind(resource), ()):
                     listener.forget(Key(namespace, name), status.details.uid)
             return None
         # Some kinds are answered whole when they are gone, so this is not told to the caches.
@@ -364,8 +367,13 @@ class Client:
         answer = await self._send(method, path, body, query, content_type)
         obj = self._decode(resource, answer)
         if subresource in _WHOLE:
-            for listener in self._listeners.get(_kind(resource), ()):
-                listener.put(obj)
+            for theirs, listener in self._listeners.get(_kind(resource), ()):
+                if theirs.type is resource.type:
+                    listener.put(obj)
+                else:
+                    # What they cannot read the watch will tell them about.
+                    with suppress(UnexpectedAnswer):
+                        listener.put(self._decode(theirs, answer))
         return obj
 
     async def _send(
