@@ -121,36 +121,47 @@ class _Reader:
     def _read_manifests(self, source: Source, text: str) -> None:
         run_level, component = run_level_and_component(source.name)
         if component == OWN_COMPONENT and "{{" in text:
-            fields = {
-                "ReleaseImage": self.release.image or UNKNOWN_IMAGE,
-                "ClusterProfile": self._profile,
-            }
-            rendered = render_template(text, fields)
-            if isinstance(rendered, TemplateFault):
-                known = " and ".join(f"{{{{.{name}}}}}" for name in rendered.known)
-                message = f"the template {rendered.template} is not known"
-                remedy = f'use only {known}, and write other braces as {{{{ "{{{{" }}}}'
-                self._refuse(
-                    source, _document_at(text, rendered.line), rendered.line, message, remedy
-                )
+            rendered = self._rendered(source, text)
+            if rendered is None:
                 return
             text = rendered
         text = replace_images(text, *self._images_of(source))
-        has_version = PLACEHOLDER_VERSION in text
+        # Most files have no version to replace, and then their objects need not be searched.
+        version = self.release.version if PLACEHOLDER_VERSION in text else ""
         for document in self._documents(source, text):
             if (fault := _not_an_object(document.value)) is not None:
                 self._refuse(source, document.number, document.line, *fault)
                 continue
-            version = self.release.version if has_version else ""
-            manifest = Manifest(
-                file=source.file,
-                document=document.number,
-                line=document.line,
-                run_level=run_level,
-                component=component,
-                object=replace_versions(document.value, version),
+            self.manifests.append(
+                Manifest(
+                    file=source.file,
+                    document=document.number,
+                    line=document.line,
+                    run_level=run_level,
+                    component=component,
+                    object=replace_versions(document.value, version),
+                )
             )
-            self.manifests.append(manifest)
+
+    def _rendered(self, source: Source, text: str) -> str | None:
+        """The text with its templates replaced; None, and a problem, where that cannot be."""
+        fields = {
+            "ReleaseImage": self.release.image or UNKNOWN_IMAGE,
+            "ClusterProfile": self._profile,
+        }
+        match render_template(text, fields):
+            case TemplateFault(line, template, known):
+                use = " and ".join(f"{{{{.{name}}}}}" for name in known)
+                self._refuse(
+                    source,
+                    _document_at(text, line),
+                    line,
+                    f"the template {template} is not known",
+                    f'use only {use}, and write other braces as {{{{ "{{{{" }}}}',
+                )
+                return None
+            case rendered:
+                return rendered
 
     def _documents(self, source: Source, text: str) -> Iterator[Document]:
         decode: Callable[[str], Iterator[Document | Refusal]] = (
