@@ -5,7 +5,7 @@ the one before, so that one arrow between columns says it. Files and objects are
 """
 
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
+from html import escape
 
 import msgspec
 
@@ -142,7 +142,7 @@ def _objects(node: Node) -> str:
 
 def _xml(text: str) -> str:
     # What XML 1.0 cannot hold at all is dropped; names in a payload may have anything in them.
-    return escape("".join(c for c in text if c in "\t\n" or c.isprintable()))
+    return escape("".join(c for c in text if c in "\t\n" or c.isprintable()), quote=False)
 
 
 def _dot_text(text: str) -> str:
