@@ -15,6 +15,7 @@ from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, ou
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
     from quarterdeck.localcluster.order import Order
+    from quarterdeck.localcluster.state import Layout
     from quarterdeck.localcluster.status import Status
 
 
@@ -42,11 +43,11 @@ def up(cluster: Cluster, foreground: bool, port: int | None) -> None:
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.order import Order
-    from quarterdeck.localcluster.state import Layout, prepare
+    from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
 
-    layout = Layout(cluster.state)
-    with errors_in_one_line(LocalClusterError, BinariesUnavailable):
+    layout = _layout(cluster)
+    with errors_in_one_line(LocalClusterError, BinariesUnavailable, OSError):
         running = running_status(layout)
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
@@ -70,9 +71,8 @@ def down(cluster: Cluster, purge: bool) -> None:
     from quarterdeck.localcluster import background
     from quarterdeck.localcluster.binaries import BinariesUnavailable, BinarySettings
     from quarterdeck.localcluster.errors import LocalClusterError
-    from quarterdeck.localcluster.state import Layout
 
-    layout = Layout(cluster.state)
+    layout = _layout(cluster)
     with errors_in_one_line(LocalClusterError, BinariesUnavailable, OSError):
         with Steps() as step:
             outcome = background.take_down(layout, step)
@@ -97,10 +97,9 @@ def status(cluster: Cluster, output: Output) -> None:
     Exits with 0 when all is well, 1 when a part is not, 3 when nothing runs.
     """
     from quarterdeck.cli import local_status
-    from quarterdeck.localcluster.state import Layout
     from quarterdeck.localcluster.status import running_status
 
-    layout = Layout(cluster.state)
+    layout = _layout(cluster)
     with errors_in_one_line(OSError):
         running = running_status(layout)
     data = local_status.as_data(cluster.name, layout, running)
@@ -119,10 +118,9 @@ def status(cluster: Cluster, output: Output) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(cluster: Cluster, arguments: tuple[str, ...]) -> None:
     """Run the pinned kubectl against the cluster; all ARGUMENTS are kubectl's."""
-    from quarterdeck.localcluster.state import Layout
     from quarterdeck.localcluster.status import kubectl_environment, running_status
 
-    layout = Layout(cluster.state)
+    layout = _layout(cluster)
     with errors_in_one_line(OSError):
         running = running_status(layout)
         if running is None:
@@ -140,6 +138,17 @@ def binaries() -> None:
         found = _binaries()
     for program in sorted(found.paths):
         click.echo(found.paths[program])
+
+
+def _layout(cluster: Cluster) -> "Layout":
+    """The places of the cluster, unless they are another user's."""
+    from quarterdeck.localcluster.errors import LocalClusterError
+    from quarterdeck.localcluster.state import Layout, check_owner
+
+    layout = Layout(cluster.state)
+    with errors_in_one_line(LocalClusterError):
+        check_owner(layout)
+    return layout
 
 
 def _binaries() -> "Binaries":

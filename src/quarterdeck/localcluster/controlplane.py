@@ -62,14 +62,19 @@ class ControlPlane:
         self._progress = progress
         prepare(self.layout)
         self._lock = Lock(self.layout)
-        self.setup = Setup(
-            layout=self.layout,
-            ports=ports_of(self.layout, api_port=api_port),
-            stages=simulated.STAGES,
-            durable=durable,
-            audit=audit,
-        )
-        write_credentials(self.setup)
+        try:
+            ports = ports_of(self.layout, api_port=api_port)
+            self.setup = Setup(
+                layout=self.layout,
+                ports=ports,
+                stages=simulated.STAGES,
+                durable=durable,
+                audit=audit,
+            )
+            write_credentials(self.setup)
+        except BaseException:
+            self._lock.release()
+            raise
         self._spawner = Spawner()
         self.processes = {component: self._process(component) for component in COMPONENTS}
 

@@ -124,7 +124,7 @@ def prepare(layout: Layout) -> None:
     """
     with _explained(layout.root):
         layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_owner(layout.root, layout.root.stat().st_uid, os.geteuid())
+        check_owner(layout)
         layout.root.chmod(0o700)
         check_version(layout)
         check_space(layout.root)
@@ -185,10 +185,15 @@ def is_locked(layout: Layout) -> bool:
     return False
 
 
-def _check_owner(root: Path, owner: int, user: int) -> None:
+def check_owner(layout: Layout) -> None:
+    """Refuse another user's directory; one that is not there yet is nobody's."""
+    try:
+        owner, user = layout.root.stat().st_uid, os.geteuid()
+    except OSError:  # who wants to use it will be told why that is not possible
+        return
     if owner != user:
         raise StateUnusable(
-            f"{root} belongs to user id {owner}, you are {user}; "
+            f"{layout.root} belongs to user id {owner}, you are {user}; "
             "run as that user, or choose another place with --state-dir"
         )
 
