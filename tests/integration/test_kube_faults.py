@@ -204,6 +204,7 @@ def compacting_every_second(plane: ControlPlane) -> None:
     plane.processes["etcd"].argv += [
         "--auto-compaction-mode=periodic",
         "--auto-compaction-retention=1s",
+        "--log-level=info",
     ]
 
 

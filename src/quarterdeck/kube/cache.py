@@ -166,8 +166,9 @@ class Cache(Generic[T]):
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
         else:
             self.trouble = str(error)
-            # An answer that keeps coming back is not about the network: start from a list.
-            self._stale |= isinstance(error, ApiError) and self._backoff.failures >= 2
+            # A refusal that keeps coming back, and is not about load, may be about our version.
+            refused = isinstance(error, ApiError) and error.code not in (429, 503)
+            self._stale |= refused and self._backoff.failures >= 2
             log.warning(
                 "cache lost its server, will try again",
                 resource=self.resource.plural,

@@ -280,10 +280,10 @@ class FaultProxy:
                     await answer.write(chunk)
                 await answer.write_eof()
                 return answer
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError):
             # The server is away, or the client is: either way this exchange is over.
             _abort(request)
-            raise ConnectionResetError from error
+            return web.Response(status=502)
 
 
 async def _limited(
