@@ -7,10 +7,10 @@ STAMP := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up down test lint unit generate lock setup soak clean
+.PHONY: help up down test lint unit generate lock setup soak clean bench bench-quick
 
 help: ## Show what can be done
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the environment in .venv (the other targets do this by themselves)
 
@@ -49,6 +49,12 @@ lock: setup ## Resolve the dependencies again and write the hashed requirements
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes --extra dev pyproject.toml -o requirements/dev.txt
+
+bench: setup ## Measure ours beside its peers; the machine should be idle (15 minutes)
+	@$(BIN)/python -m bench
+
+bench-quick: setup ## The same with smaller sizes (3 minutes)
+	@$(BIN)/python -m bench --quick
 
 soak: setup ## Run the very long tests
 	@$(BIN)/pytest -m soak

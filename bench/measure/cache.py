@@ -21,7 +21,7 @@ from bench.subjects.catalogue import CACHES, DRAIN, Subject
 
 COLUMNS = [
     Column(figure="events_per_second", title="events/s"),
-    Column(figure="ours", title="times slower", format=".1f"),
+    Column(figure="slower", title="times slower", format=".1f"),
     Column(figure="cpu_per_event", title="CPU/event", scale=1e6, unit=" µs"),
     Column(figure="peak_mb", title="peak memory", unit=" MB"),
     Column(figure="start_seconds", title="start → listed", format=".2f", unit=" s"),
@@ -118,10 +118,10 @@ async def _once(
 
 
 def compared(rows: list[Row]) -> list[Row]:
-    """The rows with how many times their events ours takes."""
+    """The rows with how many times slower than ours they are."""
     ours = next((one.figures.get("events_per_second") for one in rows if one.subject == OURS), None)
     return [
-        msgspec.structs.replace(one, figures=one.figures | {"ours": times})
+        msgspec.structs.replace(one, figures=one.figures | {"slower": times})
         if (times := ratio(ours, one.figures.get("events_per_second"))) is not None
         else one
         for one in rows

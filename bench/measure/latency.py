@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from bench import writers
+from bench import widgets, writers
 from bench.arithmetic import percentile
 from bench.cluster import Cluster, cluster
 from bench.goals import latency_goals
@@ -109,7 +109,7 @@ async def _sample(
         if time.monotonic() > end:
             break
         index, round_ = indexes[number % len(indexes)], rounds + number + 1
-        seen = observer.config_map_at(writers.widgets.name_of(index), round_)
+        seen = observer.config_map_at(widgets.name_of(index), round_)
         began = time.monotonic()
         await writers.change_widget(server.api, index, round_)
         accepted = time.monotonic()

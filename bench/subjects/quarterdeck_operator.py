@@ -53,7 +53,7 @@ def main() -> None:
                 await widgets.set_status(widget, desired_status(widget))
             return DONE
 
-        watches = [Watch(WIDGETS), Watch(CONFIG_MAPS, to_owner(WIDGETS))]
+        watches: list[Watch[Any]] = [Watch(WIDGETS), Watch(CONFIG_MAPS, to_owner(WIDGETS))]
         manager.add(Controller("widget", reconcile, watches, workers=args.workers))
         caches: list[Cache[Any]] = [manager.cache(WIDGETS), manager.cache(CONFIG_MAPS)]
         tasks.append(asyncio.create_task(say_when_synced(caches)))
