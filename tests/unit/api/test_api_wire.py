@@ -206,7 +206,7 @@ def objects(kind: CustomResource[Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_the_schema_allows_is_decoded_and_encoded_without_loss(
     kind: CustomResource[Any], data: st.DataObject

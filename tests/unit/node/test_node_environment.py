@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
@@ -71,7 +71,6 @@ def test_expansion(text: str, expanded: str) -> None:
     assert expand(text, {"A": "1"}) == expanded
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="$()AB x"))
 def test_doubling_every_dollar_makes_any_text_literal(text: str) -> None:
     assert expand(text.replace("$", "$$"), {"A": "1", "B": "2"}) == text

@@ -501,7 +501,7 @@ class World:
         return decided
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pods(), st.data())
 def test_any_life_is_orderly_and_can_be_ended(the_pod: Object, data: st.DataObject) -> None:
     """Whatever ends when: one process per container, no restart after the end, and removal."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.localcluster.node.log_query import BadQueryError, Query, parse_query
@@ -73,7 +73,6 @@ def test_other_queries_are_refused(parameters: dict[str, str], message: str) -> 
     assert message in str(error.value)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40_000), max_size=4))
 async def test_what_was_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes]

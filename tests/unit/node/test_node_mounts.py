@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath as Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.localcluster.node.mounts import (
@@ -178,7 +178,6 @@ def cover_of(path: Path, made: list[Mount]) -> Mount:
     return next(mount for mount in reversed(made) if inside(path, mount.target))
 
 
-@settings(deadline=None)
 @given(st.lists(TARGETS, max_size=5, unique=True), st.booleans())
 def test_every_mount_point_can_be_made_and_every_volume_is_seen(
     targets: list[str], read_only_root: bool

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
@@ -170,7 +170,6 @@ def test_a_private_volume_is_closed_to_the_world(tmp_path: Path) -> None:
             assert not path.stat().st_mode & stat.S_IRWXO, path
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.dictionaries(

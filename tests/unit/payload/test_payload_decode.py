@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.operators.cluster_version.payload.decode_json import decode_json
@@ -167,20 +167,17 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_what_pyyaml_writes_is_read_back(value: dict[str, Any]) -> None:
     text = yaml.dump(value, Dumper=yaml.CSafeDumper, allow_unicode=True)
     assert values(text) == [value]
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_json_is_read_back(value: dict[str, Any]) -> None:
     assert values(json.dumps(value), decode_json) == [value]
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab:-[]{}&*!|>%'\"#, \n0.~<", max_size=80))
 def test_any_text_gives_documents_or_refusals(text: str) -> None:
     """No input raises, and numbers and lines grow from document to document."""

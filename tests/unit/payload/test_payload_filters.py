@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.config_v1 import ComponentOverride
@@ -295,7 +295,6 @@ annotation_maps = st.none() | st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(
     annotations=annotation_maps,
     feature_set=st.sampled_from(FEATURE_SETS),

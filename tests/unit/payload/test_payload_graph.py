@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.operators.cluster_version.payload.filters import excluded_by, included
@@ -161,7 +161,6 @@ def payloads(draw: st.DrawFn) -> list[Manifest]:
     )
 
 
-@settings(deadline=None)
 @given(
     manifests=payloads(),
     mode=st.sampled_from(Mode),
@@ -189,7 +188,6 @@ def test_exactly_the_included_are_in_the_graph_once_in_order_without_a_cycle(
         }
 
 
-@settings(deadline=None)
 @given(manifests=payloads())
 def test_updating_applies_a_run_level_only_after_all_lower_ones(manifests: list[Manifest]) -> None:
     graph = build_graph(manifests, Mode.UPDATING)
@@ -206,7 +204,6 @@ def test_updating_applies_a_run_level_only_after_all_lower_ones(manifests: list[
         assert lower <= before[node.number]
 
 
-@settings(deadline=None)
 @given(manifests=payloads(), mode=st.sampled_from([Mode.UPDATING, Mode.INITIALIZING]))
 def test_everything_after_a_job_waits_for_it(manifests: list[Manifest], mode: Mode) -> None:
     graph = build_graph(manifests, mode)

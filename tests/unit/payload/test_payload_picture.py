@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode, build_graph
@@ -71,7 +71,6 @@ def test_an_empty_graph_is_a_picture_too() -> None:
     assert texts(parsed(build_graph([], Mode.UPDATING), "nothing"), "title") == ["nothing"]
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(), st.sampled_from(Mode))
 def test_any_name_gives_well_formed_svg(component: str, name: str, mode: Mode) -> None:
     svg = parsed(build_graph([manifest(5, component, name)], mode), component)

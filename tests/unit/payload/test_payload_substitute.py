@@ -1,7 +1,7 @@
 """What loading replaces: templates, images, versions."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.operators.cluster_version.payload.substitute import (
@@ -45,7 +45,6 @@ def test_another_template_is_told_with_its_line(text: str, template: str) -> Non
     assert fault == TemplateFault(2, template, ("ClusterProfile", "ReleaseImage"))
 
 
-@settings(deadline=None)
 @given(before=st.text().filter(lambda t: "{" not in t), inside=st.text())
 def test_text_between_quotes_comes_out_as_it_is(before: str, inside: str) -> None:
     escaped = inside.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
