@@ -153,6 +153,15 @@ def test_an_installation_in_a_scratch_directory_is_bound_back() -> None:
     assert Tmpfs(Path("/tmp/other")) not in planned
 
 
+def test_a_file_in_a_scratch_directory_can_be_kept() -> None:
+    """As /etc/resolv.conf, which is often a link into /run."""
+    host = FakeHost([*BASE, "/run/resolve"], ["/run/resolve/resolv.conf"], {})
+    kept = Path("/run/resolve/resolv.conf")
+    planned = plan_mounts(View(kept=[kept]), host)
+    assert planned[-1] != Tmpfs(Path("/run"))
+    assert Bind(source=str(kept), target=kept, directory=False) in planned
+
+
 def test_a_volume_inside_a_read_only_one_gets_its_mount_point() -> None:
     """The outer one is sealed only when the inner one is there."""
     planned = mounts(volume("/etc/ssl", read_only=True), volume("/etc/ssl/own", read_only=True))

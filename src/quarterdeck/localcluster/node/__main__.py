@@ -85,13 +85,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSettings:
     server = urlsplit(connection.server)
-    home_kube = PurePosixPath(os.path.expanduser("~/.kube"))  # noqa: PTH111
+    kubeconfigs = [str(Path.home() / ".kube"), *os.environ.get("KUBECONFIG", "").split(":")]
+    hidden = [PurePosixPath(path) for path in kubeconfigs if path.startswith("/")]
     return NodeSettings(
         name=arguments.name,
         pods=arguments.pods,
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
-        masked=(*arguments.mask, PurePosixPath(arguments.pods), home_kube),
+        masked=(*arguments.mask, PurePosixPath(arguments.pods), *hidden),
         installation=this_installation(),
         root=os.geteuid() == 0,
         back_off=BackOff(

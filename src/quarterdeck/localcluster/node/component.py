@@ -19,6 +19,7 @@ GROUP = "system:nodes"
 LOG_READER = "system:quarterdeck:kubelet-client"
 """Who the API server is when it asks for logs."""
 
+INHERITED = ("PATH", "HOME", "KUBECONFIG")
 _POLL = 0.02
 
 
@@ -33,8 +34,8 @@ class NodeAgent:
             THIS_MACHINE,
             [sys.executable, "-m", "quarterdeck.localcluster.node", *self._arguments(), *options],
             spawner=self._spawner,
-            # The pods' PATH is made by the agent; it needs its own to find bubblewrap.
-            environment={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            # To find bubblewrap, and to hide the user's kubeconfigs from pods.
+            environment={name: os.environ[name] for name in INHERITED if name in os.environ},
             log=plane.layout.log_of(THIS_MACHINE),
         )
 

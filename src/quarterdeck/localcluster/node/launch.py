@@ -4,9 +4,10 @@ Each part is decided elsewhere; this knows where on disk they meet.
 """
 
 import asyncio
+import os
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from quarterdeck.api.meta import Key, Object
@@ -45,6 +46,8 @@ class Launcher:
         self._settings = settings
         self._named = named
         self._host = RealHost()
+        # Often a link into /run, which containers get empty.
+        self._names = _existing(PurePosixPath(os.path.realpath("/etc/resolv.conf")))
 
     def sandbox(self, spec: dict[str, Any], pod: Object, run: PodRun, image: Image) -> Sandbox:
         """Everything that the container is started with; what it refers to must be there."""
@@ -54,8 +57,8 @@ class Launcher:
         context = security_context(spec, pod)
         view = View(
             volumes=binds_of(spec, pod, run.volumes, variables),
-            masked=(*self._settings.masked,),
-            kept=self._settings.installation.directories,
+            masked=self._settings.masked,
+            kept=(*self._settings.installation.directories, *self._names),
             read_only_root=bool(context.get("readOnlyRootFilesystem")),
         )
         return Sandbox(
@@ -139,3 +142,7 @@ class Launcher:
         if "fsGroup" in context:
             groups.add(context["fsGroup"])
         return User(uid, context.get("runAsGroup", 0), tuple(sorted(groups)))
+
+
+def _existing(path: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    return (path,) if Path(path).exists() else ()

@@ -101,7 +101,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     masked: Sequence[Path] = ()
     """Directories and files of the host that it must not see."""
     kept: Sequence[Path] = ()
-    """Directories of the host that it must see even where they lie in a scratch directory."""
+    """What it must see of the host even where it lies in a scratch directory."""
     read_only_root: bool = False
 
 
@@ -143,7 +143,7 @@ def plan_mounts(view: View, host: Host) -> list[Mount]:
     masks = _masks(view, host, scratch)
     on_top: dict[Path, Mount] = {each: Tmpfs(each) for each in scratch}
     on_top |= {
-        each: Bind(source=str(each), target=each)
+        each: Bind(source=str(each), target=each, directory=host.kind(each) is not Kind.FILE)
         for each in view.kept
         if any(_within(each, hidden) for hidden in [*scratch, *masks])
     }
