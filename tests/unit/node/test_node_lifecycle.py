@@ -236,6 +236,13 @@ HOOKED = box(lifecycle={"preStop": {"exec": {"command": ["x"]}}})
             id="SIGKILL ends it",
         ),
         pytest.param(
+            pod(box(), deleted=1),
+            {"main": running(stopping_since=T0, terminated=T0)},
+            1,
+            (Kill(container="main"),),
+            id="a short grace period is not made longer",
+        ),
+        pytest.param(
             pod(box(), deleted=30),
             {"main": running(stopping_since=T0, terminated=T0, killed=True)},
             31,

@@ -8,6 +8,7 @@ abstract namespace, which belongs to the machine's network and ends with the pro
 import errno
 import hashlib
 import socket
+from collections import deque
 from collections.abc import Iterator
 
 HOSTS = range(1, 255)
@@ -24,29 +25,25 @@ class Network:
         self.prefix = prefix
         self._lock = lock
         self._given: dict[str, str] = {}
+        # The longest unused comes first, so that an address rests before it is used again.
+        self._free = deque(f"{prefix}.{host}" for host in HOSTS)
 
     def address(self, holder: str, wanted: str = "") -> str:
-        """The holder's address: the one it has, the one it wants if free, or the next."""
-        if holder in self._given:
-            return self._given[holder]
-        taken = set(self._given.values())
-        candidates = [f"{self.prefix}.{host}" for host in HOSTS]
-        if wanted in candidates and wanted not in taken:
-            candidates = [wanted]
-        # After the last one given, so that an address rests before it is used again.
-        start = self._next % len(candidates) if len(candidates) > 1 else 0
-        for candidate in candidates[start:] + candidates[:start]:
-            if candidate not in taken:
-                self._given[holder] = candidate
-                self._next = candidates.index(candidate) + 1
-                return candidate
-        raise NoAddressError(f"all {len(HOSTS)} addresses of {self.prefix}.0/24 are taken")
-
-    _next = 0
+        """The holder's address: the one it has, the one it wants if free, or another."""
+        if holder not in self._given:
+            if not self._free:
+                raise NoAddressError(f"all {len(HOSTS)} addresses of {self.prefix}.0/24 are taken")
+            if wanted in self._free:
+                self._free.remove(wanted)
+            else:
+                wanted = self._free.popleft()
+            self._given[holder] = wanted
+        return self._given[holder]
 
     def release(self, holder: str) -> None:
         """Take the holder's address back."""
-        self._given.pop(holder, None)
+        if holder in self._given:
+            self._free.append(self._given.pop(holder))
 
     def close(self) -> None:
         """Let another agent have the network."""

@@ -3,10 +3,8 @@
 Each part is decided elsewhere; this knows where on disk they meet.
 """
 
-import asyncio
 import os
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -79,22 +77,6 @@ class Launcher:
             self._write_volumes(pod, run, self._sources(pod, run))
         except (UnresolvedError, OSError) as error:
             log.v(4).info("volumes stay as they are", pod=run.uid, error=str(error))
-
-    def remove(self, directory: Path) -> None:
-        """Remove the files of a pod that nobody knows."""
-        shutil.rmtree(directory, ignore_errors=True)
-
-    async def end(self, runs: Sequence[PodRun], seconds: float) -> None:
-        """End processes: SIGTERM, and SIGKILL after so many seconds."""
-        for run in runs:
-            run.terminate_all()
-        waiting = [asyncio.ensure_future(run.wait_ended()) for run in runs]
-        if not waiting:
-            return
-        await asyncio.wait(waiting, timeout=seconds)
-        for run in runs:
-            run.kill_all()
-        await asyncio.wait(waiting)
 
     def _sources(self, pod: Object, run: PodRun) -> Sources:
         namespace = pod["metadata"]["namespace"]

@@ -259,7 +259,8 @@ def _stop_one(
     end = run.stopping_since + timedelta(seconds=grace)
     if run.terminated is None:
         return end if run.pre_stop_pending and now < end else Terminate(container=name)
-    end = max(end, run.terminated + AFTER_PRE_STOP) if end > run.stopping_since else end
+    if run.terminated > run.stopping_since:
+        end = max(end, run.terminated + AFTER_PRE_STOP)
     return Kill(container=name) if now >= end else end
 
 

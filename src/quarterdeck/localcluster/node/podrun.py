@@ -128,22 +128,21 @@ class PodRun:
         for process in self._processes.values():
             process.kill()
 
-    def terminate_all(self) -> None:
-        """Send SIGTERM to whatever is left."""
+    async def end(self, seconds: float) -> None:
+        """End all processes: SIGTERM, and SIGKILL after so many seconds."""
         for process in self._processes.values():
             process.signal(signal.SIGTERM)
+        ends = [process.ended for process in self._processes.values()]
+        if ends:
+            await asyncio.wait(ends, timeout=seconds)
+            self.kill_all()
+            await asyncio.wait(ends)
 
     def run_pre_stop(self, spec: dict[str, Any], seconds: float) -> None:
         """Begin a container's preStop hook."""
         name = spec["name"]
         self._change_run(name, stopping_since=self._clock(), pre_stop_pending=True)
         self._spawn(name, self._pre_stop(spec, seconds))
-
-    async def wait_ended(self) -> None:
-        """Return when no process is left."""
-        futures = [process.ended for process in self._processes.values()]
-        if futures:
-            await asyncio.wait(futures)
 
     def remove_files(self) -> None:
         """Remove everything of the pod from disk."""

@@ -4,6 +4,8 @@ A process that ends, a probe whose verdict turns, a ConfigMap that changes: each
 pod's key. What the API server does not answer holds up the report, never the processes.
 """
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, assert_never
@@ -129,11 +131,11 @@ class Pods:
         for directory in self._settings.pods.iterdir():
             if directory.name not in known:
                 log.info("removing files of a pod that is gone", uid=directory.name)
-                self._launcher.remove(directory)
+                shutil.rmtree(directory, ignore_errors=True)
 
     async def stop(self, seconds: float) -> None:
         """End all processes: the agent itself is asked to end."""
-        await self._launcher.end(list(self._runs.values()), seconds)
+        await asyncio.gather(*(run.end(seconds) for run in self._runs.values()))
 
     # --- one pod
 

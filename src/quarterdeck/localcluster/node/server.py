@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from quarterdeck.localcluster.node.log_query import BadQueryError, Query, parse_query
 
@@ -68,33 +69,25 @@ class LogServer:
 
     @web.middleware
     async def _only_the_api_server(
-        self, request: web.Request, handler: Callable[[web.Request], object]
+        self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         certificate = request.get_extra_info("peercert") or {}
         if _common_name(certificate) != self._serving.client:
             return web.Response(status=403, text="only the API server is answered here\n")
-        answer = await handler(request)  # type: ignore[misc]
-        assert isinstance(answer, web.StreamResponse)  # noqa: S101  # what handlers return
-        return answer
+        return await handler(request)
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         place = request.match_info
         try:
-            query = parse_query(_single(request.query))
+            query = parse_query(request.query)
             chunks = self._open(place["namespace"], place["pod"], place["container"], query)
             answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
             await answer.prepare(request)
             async for chunk in chunks:
                 await answer.write(chunk)
-        except BadQueryError as error:
-            return web.Response(status=400, text=f"{error}\n")
-        except NoLogError as error:
+        except (BadQueryError, NoLogError) as error:
             return web.Response(status=400, text=f"{error}\n")
         return answer
-
-
-def _single(query: Mapping[str, str]) -> dict[str, str]:
-    return dict(query.items())
 
 
 def _common_name(certificate: Mapping[str, object]) -> str:
