@@ -195,7 +195,11 @@ class Transport:
                 read_bufsize=STREAM_BUFFER,
             ) as answer:
                 code = str(answer.status)
-                yield answer
+                try:
+                    yield answer
+                except BaseException:
+                    _abort(answer)
+                    raise
         except TimeoutError as error:
             why = f"no answer in {limits.total:.0f} s"
             raise RequestTimeout(request.method, request.path, why, sent=guard.sent) from error
@@ -229,6 +233,12 @@ class Transport:
                 trust_env=False,
             )
         return self._session
+
+
+def _abort(answer: aiohttp.ClientResponse) -> None:
+    """Let go of a connection at once: TLS's farewell would wait for a peer that may be silent."""
+    if answer.connection is not None and answer.connection.transport is not None:
+        answer.connection.transport.abort()
 
 
 def _socket(address: Any) -> socket.socket:

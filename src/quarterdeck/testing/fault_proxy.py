@@ -206,7 +206,8 @@ class FaultProxy:
         self._as_user = aiohttp.ClientSession(connector=_connector(self._upstream.tls))
         self._as_token = aiohttp.ClientSession(connector=_connector(bare))
         self._runner = web.ServerRunner(
-            web.Server(self._handle), shutdown_timeout=0.1, handler_cancellation=True
+            web.Server(self._handle, handler_cancellation=True, access_log=None),
+            shutdown_timeout=0.1,
         )
         await self._runner.setup()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -218,6 +219,11 @@ class FaultProxy:
     async def _stop(self) -> None:
         await self._cut_all()
         await self._runner.cleanup()
+        # Whoever stalls does so until here.
+        stalled = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in stalled:
+            task.cancel()
+        await asyncio.gather(*stalled, return_exceptions=True)
         await self._as_user.close()
         await self._as_token.close()
 
