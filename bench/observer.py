@@ -19,6 +19,8 @@ class Observer:
         self.settlement = Settlement()
         self._wanted = 0
         self._done = asyncio.Event()
+        self._done_at = 0.0
+        self._fault = ""
         self._awaited: dict[tuple[str, str], asyncio.Future[float]] = {}
 
     @classmethod
@@ -26,14 +28,14 @@ class Observer:
     async def watching(cls, api: Api) -> AsyncIterator[Self]:
         """An observer that watches during the block."""
         observer = cls()
+        observer.settlement.widget_version = await _version(api, widgets.COLLECTION)
+        observer.settlement.config_map_version = await _version(api, widgets.CONFIG_MAPS)
         tasks = [
-            asyncio.create_task(
-                observer._follow_widgets(api, await _version(api, widgets.COLLECTION))
-            ),
-            asyncio.create_task(
-                observer._follow_config_maps(api, await _version(api, widgets.CONFIG_MAPS))
-            ),
+            asyncio.create_task(observer._follow_widgets(api)),
+            asyncio.create_task(observer._follow_config_maps(api)),
         ]
+        for task in tasks:
+            task.add_done_callback(observer._ended)
         try:
             yield observer
         finally:
@@ -57,6 +59,8 @@ class Observer:
         except TimeoutError:
             reached = f"{self.settlement.settled} of {self._wanted}"
             raise SubjectFailed(f"{reached} objects settled within {limit:g} s") from None
+        if self._fault:
+            raise SubjectFailed(self._fault)
         return self._done_at
 
     def config_map_at(self, name: str, round_: int) -> "asyncio.Future[float]":
@@ -65,23 +69,33 @@ class Observer:
         self._awaited[name, str(round_)] = future
         return future
 
-    async def _follow_widgets(self, api: Api, version: str) -> None:
-        async for lines in api.lines(widgets.COLLECTION, version):
-            for line in lines:
-                self.settlement.widget_event(line)
-            self._judge()
+    async def _follow_widgets(self, api: Api) -> None:
+        # The server closes a watch whose reader is slow; what it did not send comes then.
+        while True:
+            async for lines in api.lines(widgets.COLLECTION, self.settlement.widget_version):
+                for line in lines:
+                    self.settlement.widget_event(line)
+                self._judge()
 
-    async def _follow_config_maps(self, api: Api, version: str) -> None:
-        async for lines in api.lines(widgets.CONFIG_MAPS, version):
-            now = time.monotonic()
-            for line in lines:
-                seen = self.settlement.config_map_event(line)
-                if self._awaited and (future := self._awaited.pop(seen, None)):
-                    future.set_result(now)
+    async def _follow_config_maps(self, api: Api) -> None:
+        while True:
+            version = self.settlement.config_map_version
+            async for lines in api.lines(widgets.CONFIG_MAPS, version):
+                now = time.monotonic()
+                for line in lines:
+                    seen = self.settlement.config_map_event(line)
+                    if self._awaited and (future := self._awaited.pop(seen, None)):
+                        future.set_result(now)
+                self._judge()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """An observer that cannot watch must not look like a subject that does nothing."""
+        if not task.cancelled() and (error := task.exception()):
+            self._fault = f"the observer failed: {error!r}"
             self._judge()
 
     def _judge(self) -> None:
-        if self.settlement.settled >= self._wanted and not self._done.is_set():
+        if self._fault or (self.settlement.settled >= self._wanted and not self._done.is_set()):
             self._done_at = time.monotonic()
             self._done.set()
 

@@ -7,9 +7,10 @@ has. Fed with watch events; knows the count at any time without looking through 
 import msgspec
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     name: str
     generation: int = 0
+    resource_version: str = ""
 
 
 class _Spec(msgspec.Struct):
@@ -43,6 +44,8 @@ class Settlement:
     def __init__(self, round_: int = 0) -> None:
         self.round = round_
         self.settled = 0
+        self.widget_version = self.config_map_version = ""
+        """The resource versions up to which each watch has told everything."""
         self._widgets: dict[str, tuple[bool, bool]] = {}  # in the round; status says so
         self._config_maps: dict[str, str] = {}  # their round
 
@@ -56,6 +59,7 @@ class Settlement:
         """A Widget was added or changed; its name."""
         seen = _decode(line).object
         name = seen.metadata.name
+        self.widget_version = seen.metadata.resource_version
         before = self._is_settled(name)
         self._widgets[name] = (
             seen.spec.round == self.round,
@@ -68,6 +72,7 @@ class Settlement:
         """A ConfigMap was added or changed; its name and round."""
         seen = _decode(line).object
         name, round_ = seen.metadata.name, seen.data.get("round", "")
+        self.config_map_version = seen.metadata.resource_version
         before = self._is_settled(name)
         self._config_maps[name] = round_
         self.settled += self._is_settled(name) - before
