@@ -466,6 +466,7 @@ def test_a_broken_program_is_explained_by_its_log(
     assert str(log) in line
     assert "no luck today" in log.read_text()
     assert local.processes() == {}
+    assert "the last start failed: etcd ended with exit code 4" in local.run("status").stdout
 
 
 def test_purge_does_not_remove_what_is_no_cluster(local: Local) -> None:

@@ -97,13 +97,14 @@ def status(cluster: Cluster, output: Output) -> None:
     Exits with 0 when all is well, 1 when a part is not, 3 when nothing runs.
     """
     from quarterdeck.cli import local_status
-    from quarterdeck.localcluster.status import running_status
+    from quarterdeck.localcluster.status import read_status, running_status
 
     layout = _layout(cluster)
     with errors_in_one_line(OSError):
-        running = running_status(layout)
-    data = local_status.as_data(cluster.name, layout, running)
-    show(data, output, lambda: local_status.as_text(layout, running, cluster.command("up")))
+        running, last = running_status(layout), read_status(layout)
+    data = local_status.as_data(cluster.name, layout, running, last)
+    up = cluster.command("up")
+    show(data, output, lambda: local_status.as_text(layout, running, up, last))
     sys.exit(local_status.exit_code(running))
 
 

@@ -1,5 +1,6 @@
 """How the status of a local cluster is shown: as text, as data, and as an exit code. Pure."""
 
+import shlex
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,8 +32,10 @@ def exit_code(status: Status | None) -> int:
     return 0 if status.phase == "ready" else 1
 
 
-def as_data(name: str, layout: Layout, status: Status | None) -> dict[str, Any]:
-    """The status for programs."""
+def as_data(
+    name: str, layout: Layout, status: Status | None, last: Status | None = None
+) -> dict[str, Any]:
+    """The status for programs; `last` is what a supervisor that is gone has said."""
     data: dict[str, Any] = {
         "name": name,
         "state": status.phase if status else "stopped",
@@ -40,7 +43,7 @@ def as_data(name: str, layout: Layout, status: Status | None) -> dict[str, Any]:
         "kubernetes": KUBERNETES_VERSION,
     }
     if status is None:
-        return data
+        return data | ({"lastError": last.error} if last and last.error else {})
     return data | {
         "url": status.url,
         "kubeconfig": status.kubeconfig,
@@ -60,11 +63,12 @@ def as_data(name: str, layout: Layout, status: Status | None) -> dict[str, Any]:
     }
 
 
-def as_text(layout: Layout, status: Status | None, up: str) -> str:
+def as_text(layout: Layout, status: Status | None, up: str, last: Status | None = None) -> str:
     """The status for people; `up` is the command that would start the cluster."""
     if status is None:
         where = f"; its state is in {layout.root}" if layout.root.exists() else ""
-        return f"not running{where}\nstart it with: {up}"
+        why = f"\nthe last start failed: {last.error}" if last and last.error else ""
+        return f"not running{where}{why}\nstart it with: {up}"
     components = table(
         ["COMPONENT", "VERSION", "STATE", "PID", "RESTARTS", "LOG"],
         [
@@ -83,7 +87,7 @@ def as_text(layout: Layout, status: Status | None, up: str) -> str:
         f"{_coloured(status.phase)}{f' ({status.step})' if status.step else ''}: {status.url}",
         f"state       {layout.root}",
         f"supervisor  pid {status.supervisor.pid}",
-        f"kubectl     export KUBECONFIG={status.kubeconfig}",
+        f"kubectl     export KUBECONFIG={shlex.quote(status.kubeconfig)}",
     ]
     return "\n".join([*lines, "", components])
 
@@ -93,7 +97,7 @@ def summary(status: Status, state: str, cluster: Cluster) -> str:
     lines = [
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
         f"  kubeconfig  {status.kubeconfig}",
-        f"  to use it   export KUBECONFIG={status.kubeconfig}",
+        f"  to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
         f"  to stop it  {cluster.command('down')}",
         "",
         "Try:",

@@ -55,7 +55,7 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
         raise
 
 
-Outcome = Literal["stopped", "killed", "not running"]
+Outcome = Literal["stopped", "did not stop in time: killed", "not running"]
 
 
 def take_down(layout: Layout, progress: Callable[[str], None]) -> Outcome:
@@ -74,7 +74,7 @@ def take_down(layout: Layout, progress: Callable[[str], None]) -> Outcome:
         return "stopped"
     status.supervisor.end(signal.SIGKILL, STOP_LIMIT)
     layout.status.unlink(missing_ok=True)
-    return "killed"
+    return "did not stop in time: killed"
 
 
 def purge(layout: Layout) -> None:

@@ -16,7 +16,8 @@ PR_SET_PDEATHSIG = 1
 def main(arguments: list[str]) -> None:
     """Ask the kernel for the signal, make sure that the parent still lives, become the program."""
     parent, program = int(arguments[0]), arguments[1:]
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        sys.exit("the kernel refuses to tie this process to its parent (PR_SET_PDEATHSIG)")
     if os.getppid() != parent:  # it died before the kernel knew what to do then
         sys.exit(1)
     os.execv(program[0], program)  # noqa: S606 - the arguments are the caller's own

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from quarterdeck.localcluster.components import COMPONENTS, Component
+from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import History, crashed, started
 from quarterdeck.localcluster.definitions import (
@@ -69,11 +69,14 @@ class Supervisor:
         self._error = ""
         self._written: Status | None = None
         self._stopping = False
-        self._states: dict[Component, ComponentState] = dict.fromkeys(COMPONENTS, "waiting")
-        self._histories = dict.fromkeys(COMPONENTS, History())
+        self._deaf = False
         self._control_plane = ControlPlane(
             order.state, order.binaries, api_port=order.api_port, progress=self._progress
         )
+        self._control_plane.add_this_machine()
+        components = self._control_plane.components
+        self._states: dict[Component, ComponentState] = dict.fromkeys(components, "waiting")
+        self._histories = dict.fromkeys(components, History())
 
     @property
     def layout(self) -> Layout:
@@ -98,7 +101,7 @@ class Supervisor:
             self._phase, self._error = "failed", str(error)
             raise
         finally:
-            self._stopping = True
+            self._deaf = True
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
             self._end()
@@ -117,14 +120,14 @@ class Supervisor:
         self._progress("installing Quarterdeck's resource types")
         definitions = load_definitions(definitions_directory())
         install_definitions(self._control_plane.requests(), definitions)
-        self._states = dict.fromkeys(COMPONENTS, "running")
+        self._states = dict.fromkeys(self._states, "running")
         self._phase, self._step = "ready", ""
         self._ready(self._write())
 
     def _watch(self) -> None:
         while True:
             now = time.monotonic()
-            for component in COMPONENTS:
+            for component in self._states:
                 self._look_at(component, now)
             all_run = set(self._states.values()) == {"running"}
             self._phase = "ready" if all_run else "degraded"
@@ -194,11 +197,13 @@ class Supervisor:
                     restarts=self._histories[component].restarts,
                     log=str(self.layout.log_of(component)),
                 )
-                for component in COMPONENTS
+                for component in plane.components
             ),
         )
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._deaf:  # it ends already, and must not be kept from it
+            return
         if self._stopping:
             raise _StopNow
         self._stopping = True

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -100,6 +101,14 @@ def test_status_for_people_says_how_to_use_it() -> None:
 
 def test_status_of_nothing_says_how_to_start_it() -> None:
     assert "start it with: up" in local_status.as_text(LAYOUT, None, "up")
+
+
+def test_status_after_a_failed_start_says_why() -> None:
+    failed = msgspec.structs.replace(status("failed"), error="port 1 is taken")
+    text = local_status.as_text(LAYOUT, None, "up", failed)
+    assert "the last start failed: port 1 is taken" in text
+    data = local_status.as_data("local", LAYOUT, None, failed)
+    assert (data["state"], data["lastError"]) == ("stopped", "port 1 is taken")
 
 
 def test_status_for_programs_names_every_component() -> None:
