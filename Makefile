@@ -51,9 +51,11 @@ lock: setup ## Resolve the dependencies again and write the hashed requirements
 	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes --extra dev pyproject.toml -o requirements/dev.txt
 
 bench: setup ## Measure ours beside its peers; the machine should be idle (15 minutes)
+	@$(BIN)/quarterdeck local binaries
 	@$(BIN)/python -m bench
 
 bench-quick: setup ## The same with smaller sizes (3 minutes)
+	@$(BIN)/quarterdeck local binaries
 	@$(BIN)/python -m bench --quick
 
 soak: setup ## Run the very long tests

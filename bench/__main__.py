@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.console import Console
 from bench import settings, table, tools
 from bench.measure import cache, idle, latency, reconcile
 from bench.measure.run import Run
-from bench.results import Measurement, Report, encoded
+from bench.results import Measurement, Report, Row, encoded
 
 RESULTS = tools.BENCH / "results"
 SIZES = {"full": settings.FULL, "quick": settings.QUICK, "try": settings.TRY}
@@ -63,7 +64,16 @@ def main() -> None:
 
 
 async def _measure(run: Run, names: list[str]) -> list[Measurement]:
-    return [found for name in names for found in await MEASURES[name](run)]
+    """What could be measured; a measurement that fails as a whole says why, and the next begins."""
+    found: list[Measurement] = []
+    for name in names:
+        try:
+            found += await MEASURES[name](run)
+        except Exception as error:
+            traceback.print_exc()
+            problem = Row(subject="all", problem=f"{type(error).__name__}: {error}")
+            found.append(Measurement(name=name, title=name, columns=[], rows=[problem]))
+    return found
 
 
 def _arguments() -> argparse.Namespace:

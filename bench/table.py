@@ -49,7 +49,7 @@ def cells(row: Row, columns: list[Column]) -> list[str]:
         for column in columns
         for value in (row.figures.get(column.figure),)
     ]
-    if row.problem and not row.figures:
+    if row.problem and not row.figures and texts:
         return ["[red]missing[/]" if row.missing else "[red]failed[/]", *texts[1:]]
     return texts
 
