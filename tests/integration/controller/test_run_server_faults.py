@@ -1,0 +1,94 @@
+"""An operator whose API server goes away, on a control plane of the test's own."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.definitions import (
+    definitions_directory,
+    install_definitions,
+    load_definitions,
+)
+from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.plugin import NewControlPlane
+
+Start = Callable[..., OperatorProcess]
+
+
+@pytest.fixture
+def plane(new_control_plane: NewControlPlane) -> ControlPlane:
+    """Only etcd and the API server, with the resource types."""
+    made = new_control_plane(started=False)
+    made.start("etcd", "kube-apiserver")
+    install_definitions(made.requests(), load_definitions(definitions_directory()))
+    return made
+
+
+@pytest.fixture
+def run_sample_on(plane: ControlPlane, tmp_path: Path) -> Iterator[Start]:
+    started: list[OperatorProcess] = []
+
+    def start(*options: str) -> OperatorProcess:
+        kubeconfig = f"--kubeconfig={plane.kubeconfig}"
+        where = ["--operator=sample", "--namespace=default", "--lease-namespace=default"]
+        log = tmp_path / f"replica-{len(started)}.log"
+        started.append(OperatorProcess([kubeconfig, *where, *options], log))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+def write_note(plane: ControlPlane, name: str) -> None:
+    note = {
+        "apiVersion": "samples.quarterdeck.dev/v1alpha1",
+        "kind": "Note",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"text": name},
+    }
+    plane.kubectl("apply", "-f", "-", input=json.dumps(note))
+
+
+def wait_written(plane: ControlPlane, name: str) -> None:
+    def written() -> bool:
+        answer = plane.kubectl("get", "configmap", name, "-o", "jsonpath={.data.text}", check=False)
+        return answer.stdout == name
+
+    eventually(written, f"ConfigMap {name}")
+
+
+def test_work_goes_on_after_the_api_server_was_killed(
+    plane: ControlPlane, run_sample_on: Start
+) -> None:
+    """A leader that finds its server again in time goes on leading, and loses nothing."""
+    operator = run_sample_on("--leader-elect", "--lease-duration=90", "--renew-deadline=60")
+    operator.logged("leading")
+    write_note(plane, "before")
+    wait_written(plane, "before")
+    plane.kill("kube-apiserver")
+    plane.start("kube-apiserver")
+    write_note(plane, "after")
+    wait_written(plane, "after")
+    operator.send(signal.SIGTERM)
+    assert operator.wait() == 0
+
+
+def test_a_leader_that_gets_no_answer_exits_by_the_renew_deadline(
+    plane: ControlPlane, run_sample_on: Start
+) -> None:
+    """The server accepts connections and says nothing: each call is bounded by the deadline."""
+    times = ("--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
+    operator = run_sample_on("--leader-elect", *times)
+    operator.logged("leading")
+    plane.pause("kube-apiserver")
+    try:
+        assert operator.wait() == 1
+    finally:
+        plane.resume("kube-apiserver")
+    last = operator.lines()[-1]
+    assert (last["event"], last["reason"][:14]) == ("exiting", "LeadershipLost")
