@@ -47,7 +47,7 @@ QUICK = Sizes(
     settled_seconds=10,
     start_objects=2_000,
     start_repeats=1,
-    subject_limit=40,
+    subject_limit=60,
 )
 
 TRY = Sizes(
