@@ -7,7 +7,6 @@ users: **do not change an object that you got from a cache**; copy it first.
 
 import asyncio
 import builtins
-import gc
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,8 @@ from quarterdeck.kube.codec import (
     Failure,
     Listing,
     Modified,
-    Unreadable,
-    collector_paused,
 )
+from quarterdeck.kube.collector import collector_paused, settle_collector
 from quarterdeck.kube.errors import (
     ApiError,
     Gone,
@@ -189,8 +187,7 @@ class Cache(Generic[T]):
         self._stale = False
         self.trouble = ""
         if not self.synced:
-            # What is here at the start is here to stay: spare the collector looking at it.
-            gc.freeze()
+            settle_collector()
             self._synced.set()
         log.v(2).info(
             "cache listed",
@@ -228,20 +225,20 @@ class Cache(Generic[T]):
         self._backoff.reset()
 
     def _apply(self, events: builtins.list[Event[T]]) -> None:
+        """Take some events; this is the inner loop of everything, so the common kind is first."""
         store = self._store
+        lean = self._codec.lean
         for event in events:
-            kind = type(event)
-            if kind is Modified or kind is Added:
-                store.upsert(event.object)  # type: ignore[union-attr,arg-type]
-            elif kind is Deleted:
-                store.delete(event.object)  # type: ignore[union-attr,arg-type]
+            if isinstance(event, (Modified, Added)):
+                store.upsert(lean(event.object))
+            elif isinstance(event, Deleted):
+                store.delete(lean(event.object))
             elif isinstance(event, Bookmark):
                 store.advance(event.version)
             elif isinstance(event, Failure):
                 raise error_from_status("WATCH", self._path, event.object)
-            elif isinstance(event, Unreadable):
-                if event.deleted:
-                    store.delete_key(event.key, event.version)
-                else:
-                    store.advance(event.version)
+            elif event.deleted:
+                store.delete_key(event.key, event.version)
+            else:
+                store.advance(event.version)
         self._backoff.reset()

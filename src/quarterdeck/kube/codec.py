@@ -6,15 +6,14 @@ only itself. Objects are made lean on the way in: of managedFields only the want
 entries stay, and the strings that all objects of a kind share are shared.
 """
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, Union, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.kube.collector import collector_paused
 from quarterdeck.kube.errors import Status
 from quarterdeck.log import get_logger
 
@@ -167,17 +166,11 @@ class Codec(Generic[T]):
         return obj if self._managers is None else self._trimmed(obj)
 
     def events(self, lines: bytes | bytearray) -> list[Event[T]]:
-        """The events in some complete lines."""
+        """The events in some complete lines, their objects as they came."""
         try:
-            events = self._event.decode_lines(lines)
+            return self._event.decode_lines(lines)
         except msgspec.MsgspecError:
-            events = [self._one_event(line) for line in bytes(lines).splitlines() if line]
-        lean = self.lean
-        for event in events:
-            kind = type(event)
-            if kind is Modified or kind is Added or kind is Deleted:
-                lean(event.object)  # type: ignore[union-attr,arg-type]
-        return events
+            return [self._one_event(line) for line in bytes(lines).split(b"\n") if line]
 
     def listing(self, body: bytes) -> Listing[T]:
         """One page of a list; items that do not decode are logged and named."""
@@ -314,15 +307,3 @@ class LineSplitter:
         complete = b"".join([*self._pieces, chunk[:end]])
         self._pieces = [chunk[end:]] if end < len(chunk) else []
         return complete
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No garbage collection inside: on a big list it costs more than the parser."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -99,7 +99,8 @@ class Store(Generic[T]):
 
     def advance(self, version: int) -> None:
         """The watch says that everything up to this version has been told."""
-        self.version = max(self.version, version)
+        if version > self.version:
+            self.version = version
 
     def put(self, obj: T) -> None:
         """The server answered a write of ours with this object."""

@@ -1,0 +1,157 @@
+"""Bytes to objects, the malformed ones too."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarterdeck.api.meta import CONFIG_MAPS, Key, Part, Resource, TypedObject
+from quarterdeck.kube.codec import (
+    Added,
+    Bookmark,
+    Codec,
+    Deleted,
+    Failure,
+    LineSplitter,
+    Modified,
+    Unreadable,
+)
+
+
+class GadgetSpec(Part):
+    size: int
+
+
+class Gadget(TypedObject):
+    spec: GadgetSpec
+
+
+GADGETS = Resource(
+    group="example.com", version="v1", kind="Gadget", plural="gadgets", namespaced=True, type=Gadget
+)
+
+
+def managed(*managers: str) -> list[dict[str, Any]]:
+    return [
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {}}}
+        for manager in managers
+    ]
+
+
+def gadget(name: str, size: Any = 1, version: str = "7") -> dict[str, Any]:
+    meta = {"name": name, "namespace": "n", "uid": f"u-{name}", "resourceVersion": version}
+    meta["managedFields"] = managed("us", "them")  # type: ignore[assignment]
+    return {"apiVersion": "x", "kind": "y", "metadata": meta, "spec": {"size": size}}
+
+
+def line(kind: str, obj: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
+
+
+BOOKMARK = {"kind": "Gadget", "metadata": {"resourceVersion": "99"}, "spec": None}
+STATUS = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+
+
+def test_events_of_all_kinds() -> None:
+    stream = b"".join(
+        [
+            line("ADDED", gadget("a")),
+            line("MODIFIED", gadget("b")),
+            line("DELETED", gadget("c")),
+            line("BOOKMARK", BOOKMARK),
+            line("ERROR", STATUS),
+        ]
+    )
+    added, modified, deleted, bookmark, failure = Codec(GADGETS).events(stream)
+    assert isinstance(added, Added)
+    assert isinstance(modified, Modified)
+    assert isinstance(deleted, Deleted)
+    assert added.object.spec.size == 1
+    assert isinstance(bookmark, Bookmark)
+    assert bookmark.version == 99
+    assert isinstance(failure, Failure)
+    assert failure.object.code == 410
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_malformed_object_costs_only_itself(deleted: bool) -> None:
+    kind = "DELETED" if deleted else "MODIFIED"
+    stream = (
+        line("ADDED", gadget("a"))
+        + line(kind, gadget("bad", size="large", version="8"))
+        + line("BOOKMARK", BOOKMARK)
+    )
+    good, bad, bookmark = Codec(GADGETS).events(stream)
+    assert isinstance(good, Added)
+    assert bad == Unreadable(Key("n", "bad"), 8, deleted)
+    assert isinstance(bookmark, Bookmark)
+
+
+def test_a_malformed_item_of_a_list_costs_only_itself() -> None:
+    items = [gadget("a"), gadget("bad", size=None), gadget("c")]
+    body = {"metadata": {"resourceVersion": "9", "continue": "more"}, "items": items}
+    page = Codec(GADGETS).listing(msgspec.json.encode(body))
+    assert [obj.metadata.name for obj in page.items] == ["a", "c"]
+    assert page.unreadable == [Key("n", "bad")]
+    assert (page.resource_version, page.next) == ("9", "more")
+
+
+def test_an_empty_list_may_be_null() -> None:
+    page = Codec(GADGETS).listing(b'{"metadata":{"resourceVersion":"9"},"items":null}')
+    assert page.items == []
+
+
+@pytest.mark.parametrize(
+    ("managers", "kept"),
+    [
+        pytest.param(None, ["us", "them"], id="all are kept when asked for"),
+        pytest.param(["us"], ["us"], id="only our own"),
+        pytest.param([], [], id="none without a manager"),
+    ],
+)
+def test_managed_fields_are_trimmed(managers: list[str] | None, kept: list[str]) -> None:
+    body = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [gadget("a")]})
+    typed = Codec(GADGETS, managers=managers)
+    assert [m.manager for m in typed.listing(body).items[0].metadata.managed_fields] == kept
+    plain = Codec(CONFIG_MAPS, managers=managers)
+    meta = plain.listing(body).items[0]["metadata"]
+    assert [m["manager"] for m in meta.get("managedFields", [])] == kept
+
+
+def test_trimming_an_answer_leaves_the_callers_object_alone() -> None:
+    body = msgspec.json.encode(gadget("a"))
+    typed = Codec(GADGETS, managers=["us"])
+    answer = typed.object(body)
+    assert len(typed.trimmed(answer).metadata.managed_fields) == 1
+    assert len(answer.metadata.managed_fields) == 2
+    plain = Codec(CONFIG_MAPS, managers=["us"])
+    other = plain.object(body)
+    assert len(plain.trimmed(other)["metadata"]["managedFields"]) == 1
+    assert len(other["metadata"]["managedFields"]) == 2
+
+
+def test_items_of_a_built_in_kinds_list_get_their_type() -> None:
+    body = b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}'
+    [item] = Codec(CONFIG_MAPS).listing(body).items
+    assert (item["apiVersion"], item["kind"]) == ("v1", "ConfigMap")
+
+
+@given(
+    st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=20),
+    st.lists(st.integers(1, 30)),
+)
+def test_lines_come_out_whole_however_the_stream_is_cut(
+    lines: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(part + b"\n" for part in lines)
+    splitter = LineSplitter()
+    out = b""
+    rest = stream
+    for cut in [*cuts, len(stream) + 1]:
+        chunk, rest = rest[:cut], rest[cut:]
+        complete = splitter.feed(chunk)
+        assert complete == b"" or complete.endswith(b"\n")
+        out += complete
+    assert out == stream

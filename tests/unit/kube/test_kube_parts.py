@@ -1,0 +1,196 @@
+"""The small pure parts: selectors, quantities, back-off, redaction, errors."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarterdeck.kube import (
+    AlreadyExists,
+    Backoff,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+)
+from quarterdeck.kube.defaults import is_server_default
+from quarterdeck.kube.errors import ApiError, api_error
+from quarterdeck.kube.quantity import holds_quantity, parse_quantity
+from quarterdeck.kube.redact import LIMIT, loggable
+from quarterdeck.kube.selector import parse_selector
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "matches"),
+    [
+        ("", {}, True),
+        ("a", {"a": ""}, True),
+        ("a", {}, False),
+        ("!a", {}, True),
+        ("!a", {"a": "x"}, False),
+        ("a=x", {"a": "x"}, True),
+        ("a==x", {"a": "y"}, False),
+        ("a!=x", {}, True),
+        ("a!=x", {"a": "x"}, False),
+        ("a=", {"a": ""}, True),
+        ("a in (x, y)", {"a": "y"}, True),
+        ("a in (x,y),b", {"a": "y"}, False),
+        ("a notin (x,y)", {}, True),
+        ("a notin (x,y)", {"a": "x"}, False),
+        ("example.com/a = x , b", {"example.com/a": "x", "b": "1"}, True),
+    ],
+)
+def test_selector(selector: str, labels: dict[str, str], matches: bool) -> None:
+    assert parse_selector(selector)(labels) is matches
+
+
+def test_a_selector_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="is none of"):
+        parse_selector("a > 3 b")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1000m", "1"),
+        ("1024Mi", "1Gi"),
+        ("0.5", "500m"),
+        ("1e3", "1k"),
+        ("1E3", "1k"),
+        ("1E", "1000P"),
+        ("1Ei", "1024Pi"),
+        (1, "1"),
+        ("1000000n", "1m"),
+        ("+1.50", "1500m"),
+        ("1e-3", "1m"),
+    ],
+)
+def test_equal_quantities(one: str | int, other: str) -> None:
+    assert parse_quantity(one) == parse_quantity(other) is not None
+
+
+@pytest.mark.parametrize("text", ["", "m", "1 Gi", "1KI", "one", "1.2.3", "0x10"])
+def test_not_a_quantity(text: str) -> None:
+    assert parse_quantity(text) is None
+
+
+@given(st.integers(0, 10**12))
+def test_a_quantity_in_thousandths_is_the_same(number: int) -> None:
+    assert parse_quantity(f"{number}m") == Fraction(number, 1000)
+
+
+@pytest.mark.parametrize(
+    ("path", "holds"),
+    [
+        (("resources", "limits", "cpu"), True),
+        (("spec", "hard", "pods"), True),
+        (("emptyDir", "sizeLimit"), True),
+        (("data", "cpu"), False),
+        (("metadata", "annotations", "limits"), False),
+        ((), False),
+    ],
+)
+def test_where_quantities_live(path: tuple[str, ...], holds: bool) -> None:
+    assert holds_quantity(path) is holds
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("a", "Always"),
+        ("a:latest", "Always"),
+        ("host:5000/a", "Always"),
+        ("a:1", "IfNotPresent"),
+        ("a@sha256:00", "IfNotPresent"),
+    ],
+)
+def test_the_default_pull_policy_depends_on_the_image(image: str, policy: str) -> None:
+    assert is_server_default(("containers", "*", "imagePullPolicy"), policy, {"image": image})
+
+
+def test_a_number_is_not_a_boolean_default() -> None:
+    assert not is_server_default(("enableServiceLinks",), 1)
+
+
+def test_backoff_doubles_up_to_its_limit_and_starts_again() -> None:
+    backoff = Backoff(1, 5, jitter=lambda: 0.0)
+    assert [backoff.next() for _ in range(5)] == [1, 2, 4, 5, 5]
+    backoff.reset()
+    assert backoff.next() == 1
+
+
+@given(st.floats(0, 1), st.integers(0, 5000))
+def test_jitter_takes_at_most_a_half(jitter: float, failures: int) -> None:
+    backoff = Backoff(0.1, 30, jitter=lambda: jitter)
+    backoff.failures = failures
+    assert 0.05 <= backoff.next() <= 30
+
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\\nMIIEow\\n-----END RSA PRIVATE KEY-----"
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "hidden"),
+    [
+        ("/api/v1/namespaces/a/secrets/b", '{"data":{"x":"aGlkZGVu"}}', "aGlkZGVu"),
+        ("/api/v1/secrets", '{"kind":"SecretList","items":[{"data":{"x":"hidden"}}]}', "hidden"),
+        ("/x", '{"kind":"Secret","stringData":{"x":"hidden"}}', "hidden"),
+        ("/api/v1/namespaces/a/serviceaccounts/b/token", f'{{"token":"{TOKEN}"}}', TOKEN),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", '{"spec":{"token":"abc"}}', "abc"),
+        ("/api/v1/configmaps", f'{{"data":{{"key":"{KEY}"}}}}', "MIIEow"),
+        ("/api/v1/configmaps", f'{{"data":{{"note":"see {TOKEN}"}}}}', TOKEN),
+        (
+            "/api/v1/configmaps",
+            '{"data":{"config":"users:\\n- user:\\n    token: abcdef123\\n"}}',
+            "abcdef123",
+        ),
+        ("/api/v1/configmaps", '{"data":{"c":"{\\"password\\": \\"hunter2\\"}"}}', "hunter2"),
+        ("/api/v1/configmaps", '{"data":{"c":"client-key-data: TFMwdExT"}}', "TFMwdExT"),
+    ],
+)
+def test_secrets_are_not_logged(path: str, body: str, hidden: str) -> None:
+    assert hidden in body
+    assert hidden not in loggable(path, body.encode())
+
+
+def test_other_bodies_are_logged_up_to_a_length() -> None:
+    assert loggable("/api/v1/pods", b'{"kind":"Pod"}') == '{"kind":"Pod"}'
+    assert len(loggable("/api/v1/pods", b"x" * 2 * LIMIT)) < LIMIT + 50
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (401, "Unauthorized", Unauthorized),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "Conflict", Conflict),
+        (409, "AlreadyExists", AlreadyExists),
+        (410, "Expired", Gone),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ServerError),
+        (503, "ServiceUnavailable", ServerError),
+        (405, "MethodNotAllowed", ApiError),
+    ],
+)
+def test_a_refusal_is_an_exception_of_its_kind(
+    code: int, reason: str, kind: type[ApiError]
+) -> None:
+    status = {"kind": "Status", "reason": reason, "message": "because\n  of this"}
+    error = api_error("PUT", "/path", code, msgspec.json.encode(status), "3")
+    assert type(error) is kind
+    assert str(error) == f"PUT /path: {code} {reason}: because of this"
+    assert error.retry_after == 3
+
+
+def test_an_answer_that_is_no_status_is_quoted() -> None:
+    error = api_error("GET", "/path", 502, b"<html>\n<h1>Bad gateway</h1>")
+    assert str(error) == "GET /path: 502: <html> <h1>Bad gateway</h1>"
