@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from quarterdeck import __version__
 from quarterdeck.cli.cluster import Cluster
 from quarterdeck.cli.output import table
 from quarterdeck.localcluster.binaries import ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION
@@ -22,7 +23,7 @@ TRY = (
 )
 """What a newcomer may ask kubectl for, and what it shows."""
 
-_VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION}
+_VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION, "this-machine": __version__}
 
 
 def exit_code(status: Status | None) -> int:
