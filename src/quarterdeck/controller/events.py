@@ -9,6 +9,7 @@ state: one that cannot be written is dropped and counted, never retried.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
@@ -42,12 +43,11 @@ class EventKey(msgspec.Struct, frozen=True):
 class _Series:
     """One event on the server and what has been counted since it was written."""
 
-    __slots__ = ("count", "first_at", "last", "name", "namespace", "written_at", "written_count")
+    __slots__ = ("count", "last", "name", "namespace", "written_at", "written_count")
 
     def __init__(self, namespace: str, name: str, now: float) -> None:
         self.namespace = namespace
         self.name = name
-        self.first_at = now
         self.written_at = now
         self.count = self.written_count = 1
         self.last: datetime | None = None
@@ -206,10 +206,12 @@ class Recorder:
             while True:
                 await self._write(await self._waiting.get())
 
-    async def drain(self) -> None:
-        """Write what still waits; called when `run` has ended and nothing more comes."""
-        while not self._waiting.empty():
-            await self._write(self._waiting.get_nowait())
+    async def drain(self, within: float) -> None:
+        """Write what still waits, as far as there is time; called when `run` has ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while not self._waiting.empty():
+                    await self._write(self._waiting.get_nowait())
 
     async def _flush_series(self) -> None:
         while True:

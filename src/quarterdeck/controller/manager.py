@@ -33,6 +33,9 @@ log = get_logger("controller.manager")
 
 T = TypeVar("T", bound=TypedObject | Object)
 
+LAST_EVENTS = 2.0
+"""Seconds that the end of a process waits for its last events to be written."""
+
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What the managers of one process have in common."""
@@ -43,6 +46,8 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     wall: Callable[[], datetime]
     namespace: str
     """The only namespace that is watched; empty for all."""
+    names: set[str] = msgspec.field(default_factory=set)
+    """The controllers' names: metrics are told apart by them."""
 
 
 class Manager:
@@ -126,7 +131,10 @@ class Manager:
         return Objects(resource, cache, client, self.field_manager)
 
     def add(self, controller: Controller) -> None:
-        """Run this controller."""
+        """Run this controller; its name is its own in the process."""
+        if controller.name in self._shared.names:
+            raise ValueError(f"there is a controller {controller.name!r} already; rename one")
+        self._shared.names.add(controller.name)
         for watch in controller.watches:
             self._cache_of(watch)
         self._controllers.append(controller)
@@ -178,10 +186,10 @@ class Manager:
                 log.warning("reconcile cut short", operator=self.name, task=task.get_name())
 
     async def close(self) -> None:
-        """Write the last events and hand the Lease back; called when nothing runs any more."""
-        await self.events.drain()
+        """Hand the Lease back and write the last events; called when nothing runs any more."""
         if self._lease is not None:
             await self._lease.release()
+        await self.events.drain(LAST_EVENTS)
 
     def _start(self, tasks: asyncio.TaskGroup, *, leader: bool) -> None:
         if self._stopping:

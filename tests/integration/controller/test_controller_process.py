@@ -89,14 +89,15 @@ def config_map(namespace: str, name: str, **data: str) -> Object:
 class Recording:
     """An operator that notes which ConfigMaps it was asked about."""
 
-    def __init__(self, *, needs_leader: bool = True) -> None:
+    def __init__(self, name: str = "recording", *, needs_leader: bool = True) -> None:
         self.seen: list[Key] = []
+        self._name = name
         self._needs_leader = needs_leader
 
     def setup(self, manager: Manager) -> None:
         watches = [Watch(CONFIG_MAPS)]
         controller = Controller(
-            manager.name, self._reconcile, watches, needs_leader=self._needs_leader
+            self._name, self._reconcile, watches, needs_leader=self._needs_leader
         )
         manager.add(controller)
 
@@ -121,6 +122,20 @@ async def test_an_operator_that_fails_to_start_is_reported_and_the_others_work(
         await client.create(CONFIG_MAPS, config_map(namespace, "x"))
         await when(lambda: Key(namespace, "x") in good.seen, task)
         assert process.readiness() == {"good": "", "broken": "failed to start: no such thing"}
+
+
+async def test_a_second_controller_of_the_same_name_is_refused(
+    kubeconfig: Path, namespace: str
+) -> None:
+    """Their metrics could not be told apart."""
+
+    def twice(manager: Manager) -> None:
+        Recording("same").setup(manager)
+        Recording("same").setup(manager)
+
+    process = make_process(kubeconfig, [operator("twice", twice)], namespace)
+    with pytest.raises(NothingToRun, match="there is a controller 'same' already"):
+        await process.run()
 
 
 async def test_a_process_without_any_operator_that_starts_ends(
@@ -158,7 +173,7 @@ async def test_a_controller_that_crashes_takes_the_process_down(
 async def test_a_controller_that_needs_no_leader_runs_in_a_standby_too(
     kubeconfig: Path, namespace: str, client: Client
 ) -> None:
-    everywhere, leading = Recording(needs_leader=False), Recording()
+    everywhere, leading = Recording("everywhere", needs_leader=False), Recording("leading")
 
     def setup(manager: Manager) -> None:
         everywhere.setup(manager)
@@ -234,7 +249,7 @@ async def test_an_invalid_spec_is_not_tried_again_until_it_changes(
 async def test_operators_share_one_watch_per_resource(
     kubeconfig: Path, namespace: str, client: Client
 ) -> None:
-    first, second = Recording(), Recording()
+    first, second = Recording("first"), Recording("second")
     managers: list[Manager] = []
 
     def setup(recording: Recording) -> Callable[[Manager], None]:
