@@ -205,10 +205,8 @@ class FaultProxy:
         bare = verified_tls(ca_data=_authorities(self._upstream.tls))
         self._as_user = aiohttp.ClientSession(connector=_connector(self._upstream.tls))
         self._as_token = aiohttp.ClientSession(connector=_connector(bare))
-        self._runner = web.ServerRunner(
-            web.Server(self._handle, handler_cancellation=True, access_log=None),
-            shutdown_timeout=0.1,
-        )
+        self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_pem_pair(tls, self._pair.certificate.decode(), self._pair.key.decode())
@@ -217,7 +215,10 @@ class FaultProxy:
         self._port = self._runner.addresses[0][1]
 
     async def _stop(self) -> None:
-        await self._cut_all()
+        # Idle connections too: TLS's farewell would wait for the test's own thread.
+        for handler in self._server.connections:
+            if handler.transport is not None:
+                handler.transport.abort()
         await self._runner.cleanup()
         # Whoever stalls does so until here.
         stalled = asyncio.all_tasks() - {asyncio.current_task()}
