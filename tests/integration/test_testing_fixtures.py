@@ -5,6 +5,7 @@ import json
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.testing.cluster_scope import remove_added, snapshot
 from quarterdeck.testing.plugin import Kubectl, NewControlPlane
 
@@ -79,8 +80,17 @@ def test_finds_nothing_of_the_one_before(namespace, kubectl):
 """
 
 
-def test_somebody_elses_suite_uses_the_plugin(pytester: pytest.Pytester) -> None:
+def test_somebody_elses_suite_uses_the_plugin(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    control_plane_binaries: Binaries,
+) -> None:
     """Installed is enough: the fixtures are found, and tests do not see each other's objects."""
+    # The suite runs with a home directory of its own, where no cache is.
+    programs = pytester.mkdir("programs")
+    for name, path in control_plane_binaries.paths.items():
+        (programs / name).symlink_to(path)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(programs))
     pytester.makepyfile(SUITE)
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=2)

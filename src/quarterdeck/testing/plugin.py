@@ -26,7 +26,6 @@ import pytest
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
     from quarterdeck.localcluster.controlplane import ControlPlane
-    from quarterdeck.localcluster.node.component import NodeAgent
     from quarterdeck.testing.fault_proxy import FaultProxy
     from quarterdeck.testing.this_machine import ThisMachine
 
@@ -51,14 +50,32 @@ class NewControlPlane(Protocol):
         """A control plane of its own; options are those of `ControlPlane`."""
 
 
-@pytest.fixture(scope="session")
-def control_plane_binaries() -> "Binaries":
-    """The programs that control planes are made of; found, downloaded or built at first use."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Get the programs before the first test: to build them takes longer than a test may."""
+    wanted = any(
+        "control_plane_binaries" in getattr(item, "fixturenames", ()) for item in session.items
+    )
+    if wanted and not session.config.getoption("collectonly"):
+        from contextlib import suppress
+
+        from quarterdeck.localcluster.binaries import BinariesUnavailable
+
+        with suppress(BinariesUnavailable):  # the tests that need them say so, the others run
+            _binaries()
+
+
+def _binaries() -> "Binaries":
     import os
 
     from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 
     return ensure_binaries(BinarySettings.from_environment(os.environ))
+
+
+@pytest.fixture(scope="session")
+def control_plane_binaries() -> "Binaries":
+    """The programs that control planes are made of; found, downloaded or built."""
+    return _binaries()
 
 
 @pytest.fixture(scope="session")
@@ -120,23 +137,18 @@ def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def node_agent(control_plane: "ControlPlane") -> "Iterator[NodeAgent]":
-    """The agent of the node `this-machine`, in the shared control plane from now on.
+def node_agent(control_plane: "ControlPlane") -> "ControlPlane":
+    """The shared control plane with the node `this-machine`, which it has from now on.
 
-    It starts crashed containers again, and renews tokens, sooner than a real node would.
+    Its agent starts crashed containers again, and renews tokens, sooner than it would elsewhere.
     """
-    from quarterdeck.localcluster.node.component import NodeAgent
-
-    agent = NodeAgent(control_plane, options=["--back-off-first=1", "--token-share=0.01"])
-    try:
-        agent.start()
-        yield agent
-    finally:
-        agent.close()
+    control_plane.add_this_machine(["--back-off-first=1", "--token-share=0.01"])
+    control_plane.start("this-machine")
+    return control_plane
 
 
 @pytest.fixture
-def this_machine(node_agent: "NodeAgent", namespace: str) -> "ThisMachine":
+def this_machine(node_agent: "ControlPlane", namespace: str) -> "ThisMachine":
     """The node `this-machine`, as seen from this test's namespace."""
     from quarterdeck.testing.this_machine import ThisMachine
 
