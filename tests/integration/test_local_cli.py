@@ -404,6 +404,21 @@ def test_a_taken_port_is_named_with_its_holder(local: Local) -> None:
     assert local.processes() == {}
 
 
+def test_a_port_for_root_alone(local: Local) -> None:
+    """Without privileges, as most users have it."""
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    result = subprocess.run(
+        [*user, *local.argv("up", "--port", "80")],
+        env=local.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in result.stderr:
+        pytest.skip(f"no user namespace to be had here: {result.stderr.strip()}")
+    assert "port 80 is not for ordinary users" in one_line_error(result)
+
+
 def test_a_state_directory_of_another_version(local: Local) -> None:
     local.layout.root.mkdir(mode=0o700)
     local.layout.version.write_text('{"format": 1, "kubernetes": "1.35.0"}')

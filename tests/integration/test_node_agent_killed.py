@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.node.component import NodeAgent
+from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
@@ -46,23 +46,23 @@ def processes_with(mark: str) -> list[str]:
 
 
 @pytest.fixture
-def agent(node_agent: NodeAgent) -> Iterator[NodeAgent]:
-    """The shared agent, which runs again after the test whatever happens in it."""
+def plane(node_agent: ControlPlane) -> Iterator[ControlPlane]:
+    """The shared control plane, whose agent runs again after the test whatever happens in it."""
     yield node_agent
-    node_agent.start()
+    node_agent.start("this-machine")
 
 
 def test_processes_go_with_the_agent_and_come_back_once(
-    agent: NodeAgent, this_machine: ThisMachine
+    plane: ControlPlane, this_machine: ThisMachine
 ) -> None:
     """Killed: not a process is left. Started again: one process, one restart more."""
     mark = f"{this_machine.namespace}-always"
     this_machine.apply(pod("always", f"echo up; sleep 1000 # {mark}"))
     first = this_machine.wait_pod("always", is_running)
     assert processes_with(mark)
-    agent.process.kill()
+    plane.kill("this-machine")
     this_machine.wait(lambda: not processes_with(mark))
-    agent.start()
+    plane.start("this-machine")
     again = this_machine.wait_pod("always", lambda seen: status(seen)["restartCount"] == 1)
     assert first["status"]["podIP"] == again["status"]["podIP"]
     this_machine.wait_pod("always", is_running)
@@ -73,14 +73,14 @@ def test_processes_go_with_the_agent_and_come_back_once(
 
 
 def test_what_is_not_to_be_restarted_has_failed_and_what_ended_stays(
-    agent: NodeAgent, this_machine: ThisMachine
+    plane: ControlPlane, this_machine: ThisMachine
 ) -> None:
     this_machine.apply(pod("never", "sleep 1000", restartPolicy="Never"))
     this_machine.apply(pod("done", "true", restartPolicy="Never"))
     this_machine.wait_pod("never", is_running)
     ended = this_machine.wait_pod("done", lambda seen: seen["status"]["phase"] == "Succeeded")
-    agent.process.kill()
-    agent.start()
+    plane.kill("this-machine")
+    plane.start("this-machine")
     failed = this_machine.wait_pod("never", lambda seen: seen["status"]["phase"] == "Failed")
     assert status(failed)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
     assert status(failed)["restartCount"] == 0
@@ -88,7 +88,7 @@ def test_what_is_not_to_be_restarted_has_failed_and_what_ended_stays(
 
 
 def test_a_pod_deleted_while_the_agent_was_gone_leaves_nothing(
-    agent: NodeAgent, this_machine: ThisMachine
+    plane: ControlPlane, this_machine: ThisMachine
 ) -> None:
     """Neither one that waits for its end nor one that is gone already."""
     for name in ("asked", "forced"):
@@ -96,11 +96,11 @@ def test_a_pod_deleted_while_the_agent_was_gone_leaves_nothing(
     uids = {
         this_machine.wait_pod(name, is_running)["metadata"]["uid"] for name in ("asked", "forced")
     }
-    pods = agent.plane.layout.root / "pods"
+    pods = plane.layout.pods
     assert uids <= {path.name for path in pods.iterdir()}
-    agent.process.kill()
+    plane.kill("this-machine")
     this_machine.kubectl("delete", "pod", "asked", "--wait=false")
     this_machine.kill("forced")
-    agent.start()
+    plane.start("this-machine")
     this_machine.wait(lambda: this_machine.list("pods"), lambda seen: not seen)
     this_machine.wait(lambda: {path.name for path in pods.iterdir()}, lambda seen: not uids & seen)

@@ -254,7 +254,7 @@ def test_logs_of_a_container_that_waits_say_so(this_machine: ThisMachine) -> Non
 
 def test_only_the_api_server_reads_from_the_log_endpoint(counted: ThisMachine) -> None:
     """Neither without a certificate nor with another one of the same authority."""
-    plane = counted.agent.plane
+    plane = counted.plane
     node = plane.requests().send("GET", "/api/v1/nodes/this-machine").json()
     port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     path = f"/containerLogs/{counted.namespace}/lines/main"

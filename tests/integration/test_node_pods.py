@@ -218,7 +218,7 @@ def test_a_secret_is_never_open_to_the_world_and_goes_with_its_pod(
     )
     this_machine.wait_logged("keeps", "very secret")
     uid = this_machine.get("pod", "keeps")["metadata"]["uid"]
-    directory = this_machine.agent.plane.layout.root / "pods" / uid
+    directory = this_machine.plane.layout.pods / uid
     files = [path for path in (directory / "volumes" / "s").rglob("*") if not path.is_symlink()]
     assert any(path.is_file() for path in files)
     assert all(path.stat().st_mode & 0o007 == 0 for path in files)
@@ -231,7 +231,7 @@ def test_a_pod_sees_no_keys_no_other_pods_and_writes_nothing_outside(
     this_machine: ThisMachine,
 ) -> None:
     """The cluster's state, the admin's kubeconfig, other pods' files: not there for it."""
-    root = this_machine.agent.plane.layout.root
+    root = this_machine.plane.layout.root
     script = (
         f"ls -A {root} | wc -l; cat {root}/kubeconfig; ls {root}/pods; ls ~/.kube /root/.kube; "
         f"touch {root}/x /usr/x /etc/x /x; echo done"

@@ -22,7 +22,7 @@ def sample(
     this_machine: ThisMachine, crds: list[str], clean_cluster: None
 ) -> Iterator[ThisMachine]:
     """The node in the sample's namespace, where its two replicas are ready."""
-    node = ThisMachine(this_machine.agent, NAMESPACE)
+    node = ThisMachine(this_machine.plane, NAMESPACE)
     for manifest in ("operators/sample.yaml", "sample/deployment.yaml"):
         node.kubectl("apply", "--server-side", f"--filename={DEPLOY / manifest}")
     node.wait_rolled_out("sample-operator")

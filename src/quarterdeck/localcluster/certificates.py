@@ -40,6 +40,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1")
 
+LOG_READER = "system:quarterdeck:kubelet-client"
+"""Who the API server is when it reads a pod's log from its node."""
+
 CERTIFICATES = (
     Plan(
         name="kube-apiserver",
@@ -54,7 +57,7 @@ CERTIFICATES = (
             "kubernetes.default.svc.cluster.local",
         ),
     ),
-    Plan(name="kubelet-client", common_name="system:quarterdeck:kubelet-client", client=True),
+    Plan(name="kubelet-client", common_name=LOG_READER, client=True),
     Plan(name="etcd", common_name="etcd", authority="etcd-ca", server=True, hosts=LOCAL_HOSTS),
     Plan(
         name="etcd-peer",
@@ -80,6 +83,14 @@ CERTIFICATES = (
         hosts=LOCAL_HOSTS,
     ),
     Plan(name="kwok", common_name="system:quarterdeck:simulated-node", client=True),
+    Plan(
+        name="this-machine",
+        common_name="system:node:this-machine",
+        organizations=("system:nodes",),
+        client=True,
+        server=True,
+        hosts=LOCAL_HOSTS,
+    ),
     Plan(
         name="admin",
         common_name="quarterdeck-admin",

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from quarterdeck.localcluster.certificates import (
+    LOG_READER,
     SERVICE_NETWORK,
     certificate_path,
     key_path,
@@ -18,7 +19,9 @@ from quarterdeck.localcluster.certificates import (
 from quarterdeck.localcluster.ports import LOOPBACK, Ports
 from quarterdeck.localcluster.state import Layout
 
-Component = Literal["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
+Component = Literal[
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "this-machine"
+]
 
 COMPONENTS: tuple[Component, ...] = (
     "etcd",
@@ -27,7 +30,10 @@ COMPONENTS: tuple[Component, ...] = (
     "kube-scheduler",
     "kwok",
 )
-"""All components in the order in which they depend on each other."""
+"""What every cluster has, in the order in which one depends on the other."""
+
+THIS_MACHINE: Literal["this-machine"] = "this-machine"
+"""The node whose pods are processes, and the component that runs it, where it is wanted."""
 
 SIMULATED_NODE = "simulated"
 POD_NETWORK = "10.244.0.0/16"
@@ -76,6 +82,8 @@ def arguments(component: Component, setup: Setup) -> list[str]:
             return scheduler_arguments(setup)
         case "kwok":
             return kwok_arguments(setup)
+        case "this-machine":
+            return this_machine_arguments(setup)
 
 
 def etcd_arguments(setup: Setup) -> list[str]:
@@ -177,6 +185,23 @@ def kwok_arguments(setup: Setup) -> list[str]:
         f"--cidr={POD_NETWORK}",
         "--node-port=0",
         "--node-lease-duration-seconds=40",
+    ]
+
+
+def this_machine_arguments(setup: Setup) -> list[str]:
+    """The agent of the node `this-machine`, for Python: it is a module of ours."""
+    return [
+        "-m",
+        "quarterdeck.localcluster.node",
+        f"--kubeconfig={setup.layout.kubeconfig_of(THIS_MACHINE)}",
+        f"--name={THIS_MACHINE}",
+        f"--pods={setup.layout.pods}",
+        f"--mask={setup.layout.root}",
+        f"--port={setup.ports.this_machine}",
+        f"--tls-certificate={setup.certificate(THIS_MACHINE)}",
+        f"--tls-key={setup.key(THIS_MACHINE)}",
+        f"--client-authority={setup.certificate('ca')}",
+        f"--client-name={LOG_READER}",
     ]
 
 

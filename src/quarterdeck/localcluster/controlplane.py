@@ -6,8 +6,9 @@ what crashed (the supervisor does), and it is synchronous: from asyncio, call it
 
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,13 +16,20 @@ from typing import Self
 from quarterdeck.localcluster import simulated
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.localcluster.components import COMPONENTS, Component, Setup, arguments
+from quarterdeck.localcluster.components import (
+    COMPONENTS,
+    THIS_MACHINE,
+    Component,
+    Setup,
+    arguments,
+)
 from quarterdeck.localcluster.credentials import (
     issue_kubeconfig,
     token_kubeconfig,
     write_credentials,
 )
 from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError, NotReady
+from quarterdeck.localcluster.node import placement
 from quarterdeck.localcluster.ports import check_ports, ports_of
 from quarterdeck.localcluster.process import Process, Spawner, how_it_ended
 from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
@@ -77,6 +85,18 @@ class ControlPlane:
             raise
         self._spawner = Spawner()
         self.processes = {component: self._process(component) for component in COMPONENTS}
+
+    def add_this_machine(self, options: Sequence[str] = ()) -> None:
+        """Have the node `this-machine` too, its agent with these options beside its own.
+
+        What is added after `start` is started by name.
+        """
+        self.processes[THIS_MACHINE] = self._process(THIS_MACHINE, options)
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """All that this cluster has, in the order in which one depends on the other."""
+        return tuple(self.processes)
 
     # What others need to use it.
 
@@ -144,17 +164,22 @@ class ControlPlane:
         self.start("etcd", "kube-apiserver")
         self._progress("starting the controller manager, the scheduler and the simulated node")
         self.start("kube-controller-manager", "kube-scheduler", "kwok")
+        if THIS_MACHINE in self.processes:
+            self._progress("starting the node this-machine")
+            self.start(THIS_MACHINE)
 
     def launch(self, component: Component) -> None:
         """Start a component that does not run, and do not wait for it."""
         if component == "kwok":
             simulated.prepare_node(self.requests())
+        if component == THIS_MACHINE:
+            placement.prepare_node(self.requests())
         self.processes[component].start()
 
     def stop(self, *components: Component, grace: float = STOP_GRACE) -> None:
         """Stop components in good order, each with that many seconds before it is killed."""
-        for component in reversed(COMPONENTS):
-            if component in (components or COMPONENTS):
+        for component in reversed(self.components):
+            if component in (components or self.components):
                 self.processes[component].stop(grace)
 
     def restart(self, *components: Component) -> None:
@@ -164,22 +189,22 @@ class ControlPlane:
 
     def kill(self, *components: Component) -> None:
         """Kill components with SIGKILL."""
-        for component in components or COMPONENTS:
+        for component in components or self.components:
             self.processes[component].kill()
 
     def pause(self, *components: Component) -> None:
         """Stop components from doing anything, with their connections open (SIGSTOP)."""
-        for component in components or COMPONENTS:
+        for component in components or self.components:
             self.processes[component].pause()
 
     def resume(self, *components: Component) -> None:
         """Let paused components go on (SIGCONT)."""
-        for component in components or COMPONENTS:
+        for component in components or self.components:
             self.processes[component].resume()
 
     def wait_ready(self, *components: Component, limit: float = START_LIMIT) -> None:
         """Return when components are ready; raise when one has crashed or takes too long."""
-        waiting = list(components or COMPONENTS)
+        waiting = list(components or self.components)
         deadline = time.monotonic() + limit
         while waiting := [one for one in waiting if not self.is_ready(one)]:
             for component in waiting:
@@ -214,6 +239,8 @@ class ControlPlane:
                 return Requests(ports.kube_scheduler, pki, user="admin").ready("/readyz")
             case "kwok":
                 return simulated.is_played(self.requests())
+            case "this-machine":
+                return placement.is_ready(self.requests())
 
     def close(self) -> None:
         """Kill whatever still runs, and let go of the state directory."""
@@ -239,12 +266,18 @@ class ControlPlane:
         """Kill it all: who leaves a `with` wants the cluster no more."""
         self.close()
 
-    def _process(self, component: Component) -> Process:
+    def _process(self, component: Component, options: Sequence[str] = ()) -> Process:
+        program = self.binaries.paths.get(component, Path(sys.executable))
+        environment = {"HOME": str(self.layout.root), "PATH": os.defpath}
+        if component == THIS_MACHINE:
+            # To find bubblewrap, and to hide the user's own kubeconfigs from pods.
+            inherited = ("PATH", "HOME", "KUBECONFIG")
+            environment = {name: os.environ[name] for name in inherited if name in os.environ}
         return Process(
             component,
-            [str(self.binaries.paths[component]), *arguments(component, self.setup)],
+            [str(program), *arguments(component, self.setup), *options],
             spawner=self._spawner,
-            environment={"HOME": str(self.layout.root), "PATH": os.defpath},
+            environment=environment,
             log=self.layout.log_of(component),
         )
 

@@ -21,7 +21,7 @@ def write_credentials(setup: Setup) -> None:
     """Issue all certificates, and write the kubeconfigs and policies that components read."""
     layout = setup.layout
     certificates.make_certificates(layout.pki)
-    for user in ("kube-controller-manager", "kube-scheduler", "kwok"):
+    for user in ("kube-controller-manager", "kube-scheduler", "kwok", "this-machine"):
         write_private(layout.kubeconfig_of(user), _kubeconfig(setup, user))
     write_private(layout.kubeconfig, _kubeconfig(setup, "admin"))
     if setup.audit:

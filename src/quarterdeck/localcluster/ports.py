@@ -30,6 +30,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     etcd_peer: int
     kube_controller_manager: int
     kube_scheduler: int
+    this_machine: int
 
     def by_component(self) -> dict[int, str]:
         """Each port with the component that listens there."""
@@ -39,6 +40,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
             self.etcd_peer: "etcd",
             self.kube_controller_manager: "kube-controller-manager",
             self.kube_scheduler: "kube-scheduler",
+            self.this_machine: "this-machine",
         }
 
 
@@ -53,6 +55,8 @@ def ports_of(layout: Layout, *, api_port: int | None = None) -> Ports:
         ports = choose_ports()
     if api_port is not None:
         ports = msgspec.structs.replace(ports, kube_apiserver=api_port)
+        while len(ports.by_component()) < len(Ports.__struct_fields__):  # it was another's
+            ports = msgspec.structs.replace(choose_ports(), kube_apiserver=api_port)
     write_private(layout.ports, msgspec.json.encode(ports))
     return ports
 
@@ -98,6 +102,10 @@ def is_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
+        except PermissionError:
+            raise PortTaken(
+                f"port {port} is not for ordinary users; choose one above 1023 with --port"
+            ) from None
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return False

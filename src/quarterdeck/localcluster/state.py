@@ -80,6 +80,11 @@ class Layout(msgspec.Struct, frozen=True):
         return self.root / "etcd"
 
     @property
+    def pods(self) -> Path:
+        """The volumes and logs of the pods on the node `this-machine`."""
+        return self.root / "pods"
+
+    @property
     def logs(self) -> Path:
         """One log file per component, and the supervisor's."""
         return self.root / "logs"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.node.component import NodeAgent
+from quarterdeck.localcluster.controlplane import ControlPlane
 
 LIMIT = 90.0
 """Seconds until what a test waits for counts as never coming; it takes one or two when idle."""
@@ -18,16 +18,14 @@ LIMIT = 90.0
 class ThisMachine:
     """The node, as one test sees it: in the test's own namespace."""
 
-    def __init__(self, agent: NodeAgent, namespace: str) -> None:
-        self.agent = agent
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self.plane = plane
         self.namespace = namespace
 
     def kubectl(self, *args: str, check: bool = True, manifest: Object | None = None) -> str:
         """What kubectl printed, in this namespace; errors too when it is not checked."""
         given = json.dumps(manifest) if manifest is not None else None
-        done = self.agent.plane.kubectl(
-            "--namespace", self.namespace, *args, input=given, check=check
-        )
+        done = self.plane.kubectl("--namespace", self.namespace, *args, input=given, check=check)
         return done.stdout + ("" if check else done.stderr)
 
     def apply(self, manifest: Object) -> None:

@@ -48,9 +48,10 @@ def test_no_certificate_outlives_a_year() -> None:
     assert certificate.not_valid_after_utc == NOW + timedelta(days=365)
 
 
-def test_only_the_administrator_is_in_a_group() -> None:
-    """Groups give rights that RBAC objects do not show, so the components have none."""
-    assert {plan.name for plan in CERTIFICATES if plan.organizations} == {"admin"}
+def test_only_the_administrator_and_the_node_are_in_a_group() -> None:
+    """Groups give rights that RBAC objects do not show, so the other components have none."""
+    groups = {plan.name: plan.organizations for plan in CERTIFICATES if plan.organizations}
+    assert groups == {"admin": ("system:masters",), "this-machine": ("system:nodes",)}
 
 
 def test_servers_can_be_reached_by_loopback() -> None:

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.localcluster.components import COMPONENTS, Component, Setup, arguments
+from quarterdeck.localcluster.components import (
+    COMPONENTS,
+    THIS_MACHINE,
+    Component,
+    Setup,
+    arguments,
+)
 from quarterdeck.localcluster.ports import Ports
 from quarterdeck.localcluster.state import Layout
 
@@ -14,6 +20,7 @@ PORTS = Ports(
     etcd_peer=1003,
     kube_controller_manager=1004,
     kube_scheduler=1005,
+    this_machine=6,
 )
 SETUP = Setup(layout=Layout(Path("/state")), ports=PORTS, stages=Path("/stages.yaml"))
 
@@ -24,7 +31,7 @@ def option(argv: list[str], name: str) -> str:
     return value
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("component", [*COMPONENTS, THIS_MACHINE])
 def test_every_address_is_loopback(component: Component) -> None:
     """No URL and no bind address leads beyond this machine."""
     argv = arguments(component, SETUP)
@@ -34,7 +41,7 @@ def test_every_address_is_loopback(component: Component) -> None:
     assert not any("http://" in word or "0.0.0" in word for word in argv)
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("component", [*COMPONENTS, THIS_MACHINE])
 def test_no_option_is_given_twice(component: Component) -> None:
     names = [word.partition("=")[0] for word in arguments(component, SETUP)]
     assert len(names) == len(set(names))

@@ -10,6 +10,7 @@ import pytest
 from quarterdeck.localcluster.errors import PortTaken
 from quarterdeck.localcluster.ports import (
     CANDIDATES,
+    Ports,
     check_ports,
     choose_ports,
     holder_of,
@@ -36,7 +37,7 @@ def layout(tmp_path: Path) -> Layout:
 
 def test_ports_are_different_and_out_of_the_way_of_outgoing_connections() -> None:
     ports = choose_ports().by_component()
-    assert len(ports) == 5
+    assert len(ports) == len(Ports.__struct_fields__)
     first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(port in CANDIDATES and port < first_outgoing for port in ports)
 
@@ -50,6 +51,14 @@ def test_a_port_that_is_asked_for_is_kept_too(layout: Layout) -> None:
     assert ports_of(layout, api_port=4711).kube_apiserver == 4711
     assert ports_of(layout).kube_apiserver == 4711
     assert ports_of(layout).etcd_client == before.etcd_client
+
+
+def test_a_port_that_is_asked_for_is_taken_from_who_had_it(layout: Layout) -> None:
+    """Asking for etcd's port by chance gives etcd another one."""
+    wanted = ports_of(layout).etcd_client
+    ports = ports_of(layout, api_port=wanted)
+    assert ports.kube_apiserver == wanted
+    assert len(ports.by_component()) == len(Ports.__struct_fields__)
 
 
 def test_a_taken_port_is_named_with_its_holder(layout: Layout, listener: int) -> None:

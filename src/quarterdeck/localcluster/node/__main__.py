@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 from quarterdeck import log
 from quarterdeck.kube import Connection, KubeError, load_kubeconfig
+from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.agent import Agent
 from quarterdeck.localcluster.node.images import this_installation
 from quarterdeck.localcluster.node.lifecycle import BackOff
 from quarterdeck.localcluster.node.server import Serving
-from quarterdeck.localcluster.node.settings import THIS_MACHINE, NodeSettings
+from quarterdeck.localcluster.node.settings import NodeSettings
 
 CANNOT = 2
 """The exit code when something about this machine is in the way."""
@@ -40,6 +41,7 @@ def main() -> None:
         certificate=arguments.tls_certificate,
         key=arguments.tls_key,
         authority=arguments.client_authority,
+        port=arguments.port,
         client=arguments.client_name,
     )
     asyncio.run(Agent(_settings(arguments, connection), connection, serving).run())
@@ -70,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default=THIS_MACHINE)
     parser.add_argument("--pods", type=Path, required=True, help="where pods' files go")
     parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
+    parser.add_argument("--port", type=int, default=0, help="where logs are served; 0 picks one")
     parser.add_argument("--tls-certificate", type=Path, required=True)
     parser.add_argument("--tls-key", type=Path, required=True)
     parser.add_argument("--client-authority", type=Path, required=True)

@@ -9,9 +9,8 @@ import json
 from typing import Any
 
 from quarterdeck.localcluster.api_request import Requests
-from quarterdeck.localcluster.components import SIMULATED_NODE
+from quarterdeck.localcluster.components import SIMULATED_NODE, THIS_MACHINE
 from quarterdeck.localcluster.node.images import PATTERN
-from quarterdeck.localcluster.node.settings import THIS_MACHINE
 
 LABEL = "quarterdeck.dev/node"
 TAINT = {"key": LABEL, "value": "processes", "effect": "NoSchedule"}

@@ -30,6 +30,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     key: Path
     authority: Path
     """Who signs the certificates of its clients."""
+    port: int = 0
     client: str
     """The common name of the only client that is answered."""
 
@@ -50,8 +51,8 @@ class LogServer:
         self._serving = serving
         self._open = open_log
 
-    async def start(self, port: int = 0) -> int:
-        """Begin to serve; the port, a free one for 0."""
+    async def start(self) -> int:
+        """Begin to serve; returns the port, which is a free one where none was chosen."""
         app = web.Application(middlewares=[self._only_the_api_server])
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
         # A reader that is gone ends its handler, also while nothing is written.
@@ -59,7 +60,9 @@ class LogServer:
             app, access_log=None, handler_cancellation=True, shutdown_timeout=1
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._serving.tls())
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self._serving.port, ssl_context=self._serving.tls()
+        )
         await site.start()
         return int(self._runner.addresses[0][1])
 

@@ -4,10 +4,9 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.images import Installation
 from quarterdeck.localcluster.node.lifecycle import BackOff
-
-THIS_MACHINE = "this-machine"
 
 CAPACITY = {"cpu": "10k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "250"}
 """Far above any machine's, since nothing is measured out; the pods are what a /24 can name."""
