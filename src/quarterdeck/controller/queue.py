@@ -41,7 +41,8 @@ class Queue:
     ) -> None:
         self._clock = clock
         self._backoff = backoff or Backoff()
-        self._rate = rate or TokenBucket(rate=10, burst=100)
+        # Retries over all keys: an outage that failed thousands of them is over in a minute.
+        self._rate = rate or TokenBucket(rate=100, burst=500)
         self._dice = dice
         self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}  # ready, or to run again; since when

@@ -1,6 +1,8 @@
 """Operators in one process: what they share, and what ends them. Run in the test's own loop."""
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -218,6 +220,38 @@ async def test_a_write_after_the_renew_deadline_is_not_sent(
             await process.run()
     made = await client.list(CONFIG_MAPS, namespace)
     assert "late" not in [item["metadata"]["name"] for item in made.items]
+
+
+async def test_a_process_that_is_told_to_stop_ends_what_it_began_and_hands_the_lease_back(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    began, release = asyncio.Event(), asyncio.Event()
+    stopped: list[Manager] = []
+
+    def setup(manager: Manager) -> None:
+        config_maps = manager.objects(CONFIG_MAPS)
+        stopped.append(manager)
+
+        async def reconcile(key: Key) -> Result:
+            if key.name == "trigger":
+                began.set()
+                await release.wait()
+                await config_maps.ensure(config_map(namespace, "made"))
+            return DONE
+
+        manager.add(Controller("slow", reconcile, [Watch(CONFIG_MAPS)]))
+
+    await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
+    process = make_process(kubeconfig, [operator("slow", setup, namespace)], namespace, Timing())
+    async with running(process) as task, asyncio.timeout(LIMIT):
+        await began.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await when(lambda: not stopped[0].leads, task)
+        release.set()
+        await task
+    assert await client.get(CONFIG_MAPS, "made", namespace)
+    lease = await client.get(LEASES, "slow", namespace)
+    assert lease["spec"]["holderIdentity"] == ""
 
 
 async def test_an_invalid_spec_is_not_tried_again_until_it_changes(

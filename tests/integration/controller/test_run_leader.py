@@ -15,7 +15,7 @@ from quarterdeck.testing.plugin import Kubectl
 Start = Callable[..., OperatorProcess]
 
 ELECT = "--leader-elect"
-QUICK = (ELECT, "--lease-duration=3", "--renew-deadline=2", "--retry-period=0.5")
+QUICK = (ELECT, "--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
 
 
 def holder(kubectl: Kubectl, namespace: str) -> str:
