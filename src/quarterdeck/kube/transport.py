@@ -195,10 +195,14 @@ class Transport:
                 read_bufsize=STREAM_BUFFER,
             ) as answer:
                 code = str(answer.status)
+                # Taken now: an answer that is broken off lets go of its connection first.
+                wire = answer.connection.transport if answer.connection else None
                 try:
                     yield answer
                 except BaseException:
-                    _abort(answer)
+                    if wire is not None:
+                        # TLS's farewell would wait for a peer that may be silent.
+                        wire.abort()
                     raise
         except TimeoutError as error:
             why = f"no answer in {limits.total:.0f} s"
@@ -233,12 +237,6 @@ class Transport:
                 trust_env=False,
             )
         return self._session
-
-
-def _abort(answer: aiohttp.ClientResponse) -> None:
-    """Let go of a connection at once: TLS's farewell would wait for a peer that may be silent."""
-    if answer.connection is not None and answer.connection.transport is not None:
-        answer.connection.transport.abort()
 
 
 def _socket(address: Any) -> socket.socket:
