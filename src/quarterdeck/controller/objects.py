@@ -31,7 +31,7 @@ from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.merge import merge_patch
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import rebooked
-from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, needs_apply
+from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, unsettled
 from quarterdeck.log import get_logger
 
 log = get_logger("controller.objects")
@@ -50,6 +50,9 @@ class Objects(Generic[T]):
         self._client = client
         self._manager = field_manager
         self._log = log.bind(kind=resource.kind)
+        # Objects that the server says are as desired, though the comparison does not see it: it
+        # does not know everything that a server normalises, and must not write for ever.
+        self._futile: dict[Key, tuple[Object, Object]] = {}
 
     def get(self, key: Key) -> T | None:
         """The object as the cache has it; not to be changed."""
@@ -73,15 +76,21 @@ class Objects(Generic[T]):
         key = key_of(desired)
         current = self.cache.get(key)
         live = await self._created(desired, key) if current is None else as_plain(current)
-        if not needs_apply(live, desired, self._manager):
+        changed = list(unsettled(live, desired, self._manager))
+        if not changed or self._futile.get(key) == (fence(live), desired):
             return
         if leftovers(live, desired, self._manager):
             live = await self._rebooked(key, live)
         meta = {**desired["metadata"], **fence(live)}
-        await self._client.apply(
+        applied = await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
         )
-        self._log.v(4).info("applied", key=str(key))
+        if fence(applied) == fence(live):
+            self._futile[key] = (fence(live), desired)
+            self._log.info("apply changed nothing", key=str(key), compared=changed)
+        else:
+            self._futile.pop(key, None)
+            self._log.v(4).info("applied", key=str(key), changed=changed)
 
     async def delete(self, obj: T) -> None:
         """Delete this very object, if it is still there and as we know it."""
