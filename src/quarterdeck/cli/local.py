@@ -38,10 +38,12 @@ def local() -> None:
     type=click.IntRange(1, 65535),
     help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
 )
-def up(cluster: Cluster, foreground: bool, port: int | None) -> None:
+@click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
+def up(cluster: Cluster, foreground: bool, port: int | None, sample: bool) -> None:
     """Start the cluster, and return when it is ready."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
+    from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
     from quarterdeck.localcluster.order import Order
     from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
@@ -55,7 +57,14 @@ def up(cluster: Cluster, foreground: bool, port: int | None) -> None:
             return
         # Before minutes of building: is there a place to run in at all?
         prepare(layout)
-        order = Order(state=layout.root, binaries=_binaries(), api_port=port, foreground=foreground)
+        check_bubblewrap()
+        order = Order(
+            state=layout.root,
+            binaries=_binaries(),
+            api_port=port,
+            foreground=foreground,
+            sample=sample,
+        )
         if foreground:
             _run_in_foreground(order, cluster)
         else:
@@ -173,6 +182,7 @@ def _run_in_background(order: "Order", cluster: Cluster) -> None:
     with Steps() as step:
         status = bring_up(order, step)
     _show_summary(status, cluster, "ready")
+    _show_sample(order)
 
 
 def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
@@ -184,6 +194,7 @@ def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
         def ready(status: "Status") -> None:
             step.done()
             _show_summary(status, cluster, "ready")
+            _show_sample(order)
             click.echo("\nCtrl-C stops all of it.")
 
         Supervisor(order, report=click.echo, progress=step, ready=ready).run()
@@ -194,3 +205,13 @@ def _show_summary(status: "Status", cluster: Cluster, state: str) -> None:
     from quarterdeck.cli.local_status import summary
 
     click.echo(summary(status, state, cluster))
+
+
+def _show_sample(order: "Order") -> None:
+    from quarterdeck.localcluster.sample import sample_log
+    from quarterdeck.localcluster.state import Layout
+
+    if order.sample:
+        click.echo("\nThe sample operator, two replicas as processes of this machine:")
+        log = sample_log(Layout(order.state), order.binaries.kubectl)
+        click.echo("".join(f"  {line}\n" for line in log.splitlines()), nl=False)

@@ -15,6 +15,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Binaries
     api_port: int | None = None
     foreground: bool = False
+    sample: bool = False
+    """Deploy the sample operator too."""
 
 
 def encode(order: Order) -> bytes:

@@ -25,6 +25,7 @@ from quarterdeck.localcluster.definitions import (
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
+from quarterdeck.localcluster.sample import deploy_sample
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import (
     ComponentState,
@@ -120,6 +121,9 @@ class Supervisor:
         self._progress("installing Quarterdeck's resource types")
         definitions = load_definitions(definitions_directory())
         install_definitions(self._control_plane.requests(), definitions)
+        if self._order.sample:
+            self._progress("starting the sample operator")
+            deploy_sample(self._control_plane)
         self._states = dict.fromkeys(self._states, "running")
         self._phase, self._step = "ready", ""
         self._ready(self._write())

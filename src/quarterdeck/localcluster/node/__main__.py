@@ -6,8 +6,6 @@ The local cluster's supervisor starts it; what it is told is read here, once.
 import argparse
 import asyncio
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -15,7 +13,9 @@ from urllib.parse import urlsplit
 from quarterdeck import log
 from quarterdeck.kube import Connection, KubeError, load_kubeconfig
 from quarterdeck.localcluster.components import THIS_MACHINE
+from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.node.agent import Agent
+from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
 from quarterdeck.localcluster.node.images import this_installation
 from quarterdeck.localcluster.node.lifecycle import BackOff
 from quarterdeck.localcluster.node.server import Serving
@@ -29,12 +29,10 @@ def main() -> None:
     """Run the agent until it is told to end."""
     arguments = _parser().parse_args()
     log.configure(verbosity=arguments.verbosity)
-    if trouble := bubblewrap_trouble():
-        print(trouble, file=sys.stderr)  # noqa: T201
-        sys.exit(CANNOT)
     try:
+        check_bubblewrap()
         connection = load_kubeconfig(arguments.kubeconfig)
-    except KubeError as error:
+    except (LocalClusterError, KubeError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(CANNOT)
     serving = Serving(
@@ -45,25 +43,6 @@ def main() -> None:
         client=arguments.client_name,
     )
     asyncio.run(Agent(_settings(arguments, connection), connection, serving).run())
-
-
-def bubblewrap_trouble() -> str:
-    """Why no process can be put into namespaces here, with the remedy; empty if one can."""
-    if shutil.which("bwrap") is None:
-        return "bubblewrap is missing; install it with: sudo apt-get install bubblewrap"
-    tried = subprocess.run(
-        ["bwrap", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if tried.returncode == 0:
-        return ""
-    return (
-        f"bubblewrap may not make namespaces here ({tried.stderr.strip()}); allow it with: "
-        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 "
-        "kernel.unprivileged_userns_clone=1, or run as root"
-    )
 
 
 def _parser() -> argparse.ArgumentParser:

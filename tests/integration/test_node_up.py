@@ -1,0 +1,73 @@
+"""`quarterdeck local up` with the node this-machine: both nodes, the sample, and refusals."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.localcluster.binaries import Binaries
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+
+PROGRAM = Path(sys.executable).with_name("quarterdeck")
+LIMIT = 240
+
+
+class Local:
+    """`quarterdeck local` with a state directory of its own, on programs that are there."""
+
+    def __init__(self, state: Path, binaries: Binaries) -> None:
+        self.state = state
+        programs = state.with_name("programs")
+        programs.mkdir()
+        for name, path in binaries.paths.items():
+            (programs / name).symlink_to(path)
+        self.environment = os.environ | {"KUBEBUILDER_ASSETS": str(programs)}
+
+    def run(self, command: str, *options: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [PROGRAM, "local", command, "--state-dir", self.state, *options],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+        )
+
+
+@pytest.fixture
+def local(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Local]:
+    """Nothing runs yet, and nothing runs afterwards."""
+    local = Local(tmp_path / "state", control_plane_binaries)
+    yield local
+    local.run("down")
+
+
+def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> None:
+    """Two nodes, two replicas; after `down` and `up` they run again, each one restart older."""
+    first = local.run("up", "--sample")
+    assert first.returncode == 0, first.stderr
+    assert "leading" in first.stdout
+    assert "standing by" in first.stdout
+    nodes = local.run("kubectl", "get", "nodes", "--output=name").stdout.split()
+    assert nodes == ["node/simulated", "node/this-machine"]
+    assert local.run("down").returncode == 0
+    assert local.run("up").returncode == 0
+    sample = ("deployment/sample-operator", "--namespace=quarterdeck-sample")
+    again = local.run("kubectl", "rollout", "status", *sample, "--timeout=90s")
+    assert again.returncode == 0, again.stderr
+    restarts = "--output=jsonpath={.items[*].status.containerStatuses[0].restartCount}"
+    pods = local.run("kubectl", "get", "pods", "--namespace=quarterdeck-sample", restarts)
+    assert pods.stdout == "1 1"
+
+
+def test_without_bubblewrap_up_says_so_in_one_line(local: Local, tmp_path: Path) -> None:
+    local.environment["PATH"] = str(tmp_path)
+    refused = local.run("up")
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "bubblewrap is missing; install it with: " in line
