@@ -15,7 +15,7 @@ from typing import Generic, NoReturn, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.kube.backoff import Backoff
-from quarterdeck.kube.client import Client, collection, selectors
+from quarterdeck.kube.client import Client
 from quarterdeck.kube.codec import (
     Added,
     Bookmark,
@@ -34,6 +34,7 @@ from quarterdeck.kube.errors import (
     ServerError,
     error_from_status,
 )
+from quarterdeck.kube.paths import collection, selectors
 from quarterdeck.kube.selector import parse_selector
 from quarterdeck.kube.store import Index, Store, Subscriber
 from quarterdeck.log import get_logger

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import aclosing, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -31,6 +30,7 @@ from quarterdeck.kube.errors import (
     parse_status,
 )
 from quarterdeck.kube.metrics import RequestMetrics
+from quarterdeck.kube.paths import collection, object_path, selectors
 from quarterdeck.kube.transport import Request, Transport
 
 T = TypeVar("T", bound="TypedObject | Object")
@@ -123,7 +123,7 @@ class Client:
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         """The object, from the server."""
-        path = _object_path(resource, name, namespace)
+        path = object_path(resource, name, namespace)
         return self._decode(resource, await self._send("GET", path))
 
     async def list(
@@ -251,7 +251,7 @@ class Client:
     ) -> T:
         """The object after it was replaced whole; a dictionary, so that nothing is dropped."""
         meta = obj["metadata"]
-        path = _object_path(resource, meta["name"], meta.get("namespace", ""), subresource)
+        path = object_path(resource, meta["name"], meta.get("namespace", ""), subresource)
         query = _manager(field_manager)
         body = msgspec.json.encode(obj)
         return await self._write(resource, "PUT", path, body, query, subresource=subresource)
@@ -275,7 +275,7 @@ class Client:
         return await self._write(
             resource,
             "PATCH",
-            _object_path(resource, name, namespace, subresource),
+            object_path(resource, name, namespace, subresource),
             msgspec.json.encode(patch),
             _manager(field_manager),
             subresource=subresource,
@@ -297,7 +297,7 @@ class Client:
         `metadata.uid` and `metadata.resourceVersion` a deleted object is not created again.
         """
         meta = obj["metadata"]
-        path = _object_path(resource, meta["name"], meta.get("namespace", ""), subresource)
+        path = object_path(resource, meta["name"], meta.get("namespace", ""), subresource)
         body = msgspec.json.encode(
             {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
         )
@@ -330,7 +330,7 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        path = _object_path(resource, name, namespace)
+        path = object_path(resource, name, namespace)
         answer = await self._send("DELETE", path, msgspec.json.encode(options))
         status = parse_status(answer)
         if status is not None:
@@ -345,7 +345,7 @@ class Client:
         self, resource: Resource[T], name: str, subresource: str, body: Object, namespace: str = ""
     ) -> Object:
         """The answer of a subresource that is an action: `token`, `eviction`, `binding`."""
-        path = _object_path(resource, name, namespace, subresource)
+        path = object_path(resource, name, namespace, subresource)
         answer: Object = msgspec.json.decode(
             await self._send("POST", path, msgspec.json.encode(body))
         )
@@ -404,24 +404,6 @@ def _kind(resource: Resource[Any]) -> tuple[str, str]:
     return resource.api_version, resource.plural
 
 
-def _object_path(
-    resource: Resource[Any], name: str, namespace: str = "", subresource: str = ""
-) -> str:
-    """The path of one object; never that of its collection, which a DELETE would empty."""
-    if not name:
-        raise ValueError(f"the name of a {resource.kind} is empty")
-    if resource.namespaced and not namespace:
-        raise ValueError(f"{resource.kind} {name} is in a namespace, and none is given")
-    return resource.path(_escaped(namespace), _escaped(name), subresource)
-
-
-def _escaped(segment: str) -> str:
-    """One path segment; a name from outside cannot climb to another path."""
-    if segment in (".", ".."):
-        raise ValueError(f"{segment!r} is not a name")
-    return quote(segment, safe=":@")
-
-
 def _namespace_of(obj: "TypedObject | Object") -> str:
     if isinstance(obj, dict):
         namespace: str = obj["metadata"].get("namespace", "")
@@ -431,17 +413,3 @@ def _namespace_of(obj: "TypedObject | Object") -> str:
 
 def _manager(field_manager: str) -> dict[str, str]:
     return {"fieldManager": field_manager} if field_manager else {}
-
-
-def collection(resource: Resource[Any], namespace: str = "") -> str:
-    """The path of all objects of a resource, in one namespace or in all."""
-    return resource.path(_escaped(namespace))
-
-
-def selectors(label_selector: str, field_selector: str, name: str = "") -> dict[str, str]:
-    """The query parameters that make the server leave out what is not wanted."""
-    fields = [field_selector] if field_selector else []
-    if name:
-        fields.append(f"metadata.name={name}")
-    query = {"labelSelector": label_selector, "fieldSelector": ",".join(fields)}
-    return {parameter: value for parameter, value in query.items() if value}

@@ -6,16 +6,12 @@ that names the file, the entry and the field. Verification of TLS cannot be swit
 """
 
 import base64
-import binascii
 import os
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
-import yaml
 
 from quarterdeck.kube.auth import (
     Anonymous,
@@ -28,121 +24,16 @@ from quarterdeck.kube.auth import (
 )
 from quarterdeck.kube.connection import Connection, is_loopback, proxy_from_env, verified_tls
 from quarterdeck.kube.errors import KubeconfigError
+from quarterdeck.kube.kubeconfig_files import (
+    Cluster,
+    Entry,
+    Exec,
+    User,
+    kubeconfig_files,
+    read_and_merge,
+)
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-
-
-class _Cluster(msgspec.Struct, rename="kebab"):
-    server: str = ""
-    certificate_authority: str = ""
-    certificate_authority_data: str = ""
-    insecure_skip_tls_verify: bool = False
-    tls_server_name: str = ""
-    proxy_url: str = ""
-    extensions: list[dict[str, Any]] = []
-
-
-class _EnvVar(msgspec.Struct):
-    name: str
-    value: str
-
-
-class _Exec(msgspec.Struct, rename="camel"):
-    command: str
-    api_version: str
-    args: list[str] | None = None
-    env: list[_EnvVar] | None = None
-    install_hint: str = ""
-    provide_cluster_info: bool = False
-    interactive_mode: str = "IfAvailable"
-
-
-class _User(msgspec.Struct, rename="kebab"):
-    client_certificate: str = ""
-    client_certificate_data: str = ""
-    client_key: str = ""
-    client_key_data: str = ""
-    token: str = ""
-    token_file: str = msgspec.field(name="tokenFile", default="")
-    username: str = ""
-    password: str = ""
-    impersonate: str = msgspec.field(name="as", default="")
-    as_uid: str = ""
-    as_groups: list[str] = []
-    as_user_extra: dict[str, list[str]] = {}
-    exec: _Exec | None = None
-    auth_provider: dict[str, Any] | None = None
-
-
-class _Context(msgspec.Struct, rename="kebab"):
-    cluster: str
-    user: str = ""
-    namespace: str = ""
-
-
-class _NamedCluster(msgspec.Struct):
-    name: str
-    cluster: _Cluster
-
-
-class _NamedUser(msgspec.Struct):
-    name: str
-    user: _User | None = None
-
-
-class _NamedContext(msgspec.Struct):
-    name: str
-    context: _Context
-
-
-class _File(msgspec.Struct, rename="kebab"):
-    clusters: list[_NamedCluster] | None = None
-    users: list[_NamedUser] | None = None
-    contexts: list[_NamedContext] | None = None
-    current_context: str = ""
-
-
-E = TypeVar("E")
-
-
-class _Entry(msgspec.Struct, Generic[E], frozen=True):
-    """A cluster, user or context, and where it is written."""
-
-    file: Path
-    what: str
-    value: E
-
-    def error(self, why: str) -> KubeconfigError:
-        return KubeconfigError(f"{self.file}: {self.what}: {why}")
-
-    def path(self, relative: str) -> Path:
-        """A path that the entry names; relative ones start at the entry's file."""
-        return self.file.parent / relative
-
-    def decoded(self, field: str, data: str) -> str:
-        """The PEM text in a `...-data` field."""
-        try:
-            return base64.b64decode(data, validate=True).decode("ascii")
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise self.error(f"{field} is not base64 of PEM text") from error
-
-    def text(self, field: str, relative: str) -> str:
-        """The content of a file that a field names."""
-        path = self.path(relative)
-        try:
-            return path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "is not text"
-            raise self.error(f"{field} {path}: {why}") from error
-
-
-class _Merged(msgspec.Struct):
-    """All entries of all files, by name."""
-
-    clusters: dict[str, _Entry[_Cluster]] = {}
-    users: dict[str, _Entry[_User]] = {}
-    contexts: dict[str, _Entry[_Context]] = {}
-    current: str = ""
 
 
 def load_kubeconfig(
@@ -157,7 +48,7 @@ def load_kubeconfig(
     """
     env = os.environ if env is None else env
     files = kubeconfig_files(path, env)
-    merged = _merge([(file, _read(file)) for file in files])
+    merged = read_and_merge(files)
     where = ", ".join(map(str, files))
     name = context or merged.current
     if not name:
@@ -174,7 +65,7 @@ def load_kubeconfig(
         raise chosen.error(
             f"cluster {chosen.value.cluster!r} is not defined; there are: {_names(merged.clusters)}"
         )
-    user = _Entry(chosen.file, chosen.what, _User())
+    user = Entry(chosen.file, chosen.what, User())
     if chosen.value.user:
         found = merged.users.get(chosen.value.user)
         if found is None:
@@ -185,66 +76,12 @@ def load_kubeconfig(
     return _connection(cluster, user, chosen.value.namespace, env)
 
 
-def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Path]:
-    """The files to read; missing ones are left out only if KUBECONFIG names several."""
-    if path is not None:
-        return [Path(path)]
-    if listed := [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]:
-        present = [file for file in listed if file.exists()]
-        return present or listed[:1]
-    default = Path(env.get("HOME") or Path.home()) / ".kube" / "config"
-    if not default.exists():
-        raise KubeconfigError(
-            f"no kubeconfig: KUBECONFIG is not set and {default} does not exist; give --kubeconfig"
-        )
-    return [default]
-
-
-def _read(file: Path) -> _File:
-    try:
-        parsed = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
-    except OSError as error:
-        raise KubeconfigError(f"{file}: {error.strerror}") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise KubeconfigError(f"{file}: not YAML{at}: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise KubeconfigError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
-    if parsed is None:
-        raise KubeconfigError(f"{file}: is empty")
-    try:
-        return msgspec.convert(parsed, _File)
-    except msgspec.ValidationError as error:
-        raise KubeconfigError(f"{file}: {_readable(error)}") from error
-
-
-def _readable(error: msgspec.ValidationError) -> str:
-    """`clusters[0].cluster.server: Expected `str`, got `int``, from msgspec's message."""
-    why, _, at = str(error).partition(" - at `$")
-    field = at.strip("`.")
-    return f"{field}: {why}" if field else why
-
-
-def _merge(files: Sequence[tuple[Path, _File]]) -> _Merged:
-    merged = _Merged()
-    for file, content in files:
-        merged.current = merged.current or content.current_context
-        for c in content.clusters or ():
-            merged.clusters.setdefault(c.name, _Entry(file, f"cluster {c.name!r}", c.cluster))
-        for u in content.users or ():
-            merged.users.setdefault(u.name, _Entry(file, f"user {u.name!r}", u.user or _User()))
-        for x in content.contexts or ():
-            merged.contexts.setdefault(x.name, _Entry(file, f"context {x.name!r}", x.context))
-    return merged
-
-
 def _names(entries: Mapping[str, object]) -> str:
     return ", ".join(sorted(entries)) or "none"
 
 
 def _connection(
-    cluster: _Entry[_Cluster], user: _Entry[_User], namespace: str, env: Mapping[str, str]
+    cluster: Entry[Cluster], user: Entry[User], namespace: str, env: Mapping[str, str]
 ) -> Connection:
     settings = cluster.value
     server = _server(cluster)
@@ -261,7 +98,7 @@ def _connection(
     )
 
 
-def _server(cluster: _Entry[_Cluster]) -> str:
+def _server(cluster: Entry[Cluster]) -> str:
     server = cluster.value.server
     if not server:
         raise cluster.error("server is not set")
@@ -280,7 +117,7 @@ def _server(cluster: _Entry[_Cluster]) -> str:
     return server.rstrip("/")
 
 
-def _tls(cluster: _Entry[_Cluster]) -> ssl.SSLContext:
+def _tls(cluster: Entry[Cluster]) -> ssl.SSLContext:
     settings = cluster.value
     if settings.insecure_skip_tls_verify:
         raise cluster.error(
@@ -300,7 +137,7 @@ def _tls(cluster: _Entry[_Cluster]) -> ssl.SSLContext:
         raise cluster.error(f"{field} has no certificate in PEM form") from error
 
 
-def _client_certificate(user: _Entry[_User], tls: ssl.SSLContext | None) -> None:
+def _client_certificate(user: Entry[User], tls: ssl.SSLContext | None) -> None:
     u = user.value
     certificate = key = ""
     if u.client_certificate_data:
@@ -326,8 +163,8 @@ def _client_certificate(user: _Entry[_User], tls: ssl.SSLContext | None) -> None
 
 
 def _credentials(
-    user: _Entry[_User],
-    cluster: _Entry[_Cluster],
+    user: Entry[User],
+    cluster: Entry[Cluster],
     tls: ssl.SSLContext | None,
     env: Mapping[str, str],
 ) -> Credentials:
@@ -350,7 +187,7 @@ def _credentials(
     return Anonymous()
 
 
-def _exec_settings(user: _Entry[_User], plugin: _Exec, cluster: _Entry[_Cluster]) -> ExecSettings:
+def _exec_settings(user: Entry[User], plugin: Exec, cluster: Entry[Cluster]) -> ExecSettings:
     if plugin.api_version not in _EXEC_VERSIONS:
         raise user.error(
             f"exec.apiVersion {plugin.api_version!r} is not supported; "
@@ -376,7 +213,7 @@ def _exec_settings(user: _Entry[_User], plugin: _Exec, cluster: _Entry[_Cluster]
     )
 
 
-def _cluster_info(cluster: _Entry[_Cluster]) -> dict[str, Any]:
+def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
     """What a plugin that asks for it is told about the cluster."""
     c = cluster.value
     info: dict[str, Any] = {"server": c.server}
@@ -395,7 +232,7 @@ def _cluster_info(cluster: _Entry[_Cluster]) -> dict[str, Any]:
     return info
 
 
-def _proxy(cluster: _Entry[_Cluster]) -> str | None:
+def _proxy(cluster: Entry[Cluster]) -> str | None:
     proxy = cluster.value.proxy_url
     if not proxy:
         return None
@@ -405,7 +242,7 @@ def _proxy(cluster: _Entry[_Cluster]) -> str | None:
     return proxy
 
 
-def _impersonation(user: _User) -> dict[str, str | Sequence[str]]:
+def _impersonation(user: User) -> dict[str, str | Sequence[str]]:
     headers: dict[str, str | Sequence[str]] = {}
     if user.impersonate:
         headers["Impersonate-User"] = user.impersonate
