@@ -7,7 +7,8 @@ whole (F) or goes on (P), and the text. Which run's log is wanted is decided in 
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -121,24 +122,25 @@ class LogWriter:
 
 async def read(
     path: Path, query: Query, now: datetime, live: LogWriter | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The log's output as the query wants it; with `follow`, until the run ends."""
     left = query.limit_bytes
-    async for entry in _entries(path, query, now, live):
-        output = entry.output
-        if query.timestamps:
-            output = entry.time.encode() + b" " + output
-        if left is not None:
-            output = output[:left]
-            left -= len(output)
-        yield output
-        if left == 0:
-            return
+    async with aclosing(_entries(path, query, now, live)) as entries:
+        async for entry in entries:
+            output = entry.output
+            if query.timestamps:
+                output = entry.time.encode() + b" " + output
+            if left is not None:
+                output = output[:left]
+                left -= len(output)
+            yield output
+            if left == 0:
+                return
 
 
 async def _entries(
     path: Path, query: Query, now: datetime, live: LogWriter | None
-) -> AsyncIterator[Entry]:
+) -> AsyncGenerator[Entry, None]:
     """The entries that are there, then the ones to come."""
     follower = _Follower(path)
     since = query.start(now)

@@ -6,7 +6,7 @@ pod's key. What the API server does not answer holds up the report, never the pr
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -101,7 +101,7 @@ class Pods:
 
     def open_log(
         self, namespace: str, pod: str, container: str, query: Query
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The log that a reader asks for; `NoLogError` says why there is none."""
         run = self._runs.get(Key(namespace, pod))
         if run is None or container not in run.containers:

@@ -5,7 +5,8 @@ has another one, or none, gets nothing. Whose logs one may read is the API serve
 """
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ class NoLogError(Exception):
     """There is no such log; the text says why."""
 
 
-Open = Callable[[str, str, str, Query], AsyncIterator[bytes]]
+Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
 """The log of a container, by namespace, pod, container and query; raises `NoLogError`."""
 
 
@@ -86,8 +87,9 @@ class LogServer:
             chunks = self._open(place["namespace"], place["pod"], place["container"], query)
             answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
             await answer.prepare(request)
-            async for chunk in chunks:
-                await answer.write(chunk)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    await answer.write(chunk)
         except (BadQueryError, NoLogError) as error:
             return web.Response(status=400, text=f"{error}\n")
         return answer
