@@ -16,6 +16,7 @@ from quarterdeck.localcluster.node.volume_files import (
     binds_of,
     make_empty_directory,
     owner_of,
+    remove_tree,
     write_files,
 )
 from quarterdeck.localcluster.node.volumes import File, References, Token, files_of, references
@@ -191,6 +192,21 @@ def test_any_history_ends_at_the_last_files(
     for name, file in history[-1].items():
         assert (volume / name).read_bytes() == file.data
         assert (volume / name).stat().st_mode & 0o777 == file.mode
+
+
+def test_a_tree_whose_directories_are_closed_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """Links lead out of it; what they lead to stays as it is."""
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+    tree = tmp_path / "tree"
+    (tree / "closed" / "inner").mkdir(parents=True)
+    (tree / "closed" / "inner" / "file").write_text("x")
+    (tree / "link").symlink_to(outside)
+    (tree / "closed" / "inner").chmod(0)
+    (tree / "closed").chmod(0)
+    remove_tree(tree)
+    assert not tree.exists()
+    assert outside.stat().st_mode & 0o777 == 0o755
 
 
 def bind(volume: dict[str, Any], mount: dict[str, Any], root: Path) -> Any:

@@ -5,7 +5,6 @@ verdict that turns, a hook that is done) is noted here, and `wake` is called.
 """
 
 import asyncio
-import shutil
 import signal
 import uuid
 from collections.abc import Callable, Coroutine
@@ -32,6 +31,7 @@ from quarterdeck.localcluster.node.probes import Outcome, Row, follow_probe, mak
 from quarterdeck.localcluster.node.process import Ended, Process
 from quarterdeck.localcluster.node.sandbox import Sandbox
 from quarterdeck.localcluster.node.tokens import Tokens
+from quarterdeck.localcluster.node.volume_files import remove_tree
 
 EventType = Literal["Normal", "Warning"]
 Say = Callable[[EventType, str, str], None]
@@ -146,7 +146,7 @@ class PodRun:
 
     def remove_files(self) -> None:
         """Remove everything of the pod from disk."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_tree(self.directory)
 
     def _ended(self, name: str, run: Run, ended: Ended) -> None:
         end = Exit(

@@ -5,7 +5,6 @@ pod's key. What the API server does not answer holds up the report, never the pr
 """
 
 import asyncio
-import shutil
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
 from typing import Any, assert_never
@@ -40,6 +39,7 @@ from quarterdeck.localcluster.node.server import NoLogError
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.unsupported import unsupported
+from quarterdeck.localcluster.node.volume_files import remove_tree
 from quarterdeck.localcluster.node.volumes import references
 from quarterdeck.log import get_logger
 
@@ -131,7 +131,7 @@ class Pods:
         for directory in self._settings.pods.iterdir():
             if directory.name not in known:
                 log.info("removing files of a pod that is gone", uid=directory.name)
-                shutil.rmtree(directory, ignore_errors=True)
+                remove_tree(directory)
 
     async def stop(self, seconds: float) -> None:
         """End all processes: the agent itself is asked to end."""
@@ -240,6 +240,8 @@ class Pods:
         elif run.pod_ip:
             try:
                 sandbox = self._launcher.sandbox(spec, pod, run, image)
+                await run.start(spec, how, sandbox)
+                return True
             except NotYetError as error:
                 if run.tokens.trouble:
                     problem = Problem("CreateContainerConfigError", run.tokens.trouble)
@@ -248,9 +250,6 @@ class Pods:
                 problem = Problem("CreateContainerConfigError", str(error))
             except (NoMountPointError, OSError) as error:
                 problem = Problem("CreateContainerError", str(error))
-            else:
-                await run.start(spec, how, sandbox)
-                return True
         if problem and run.containers[name].problem != problem:
             run.refuse(name, problem)
         return False

@@ -87,6 +87,19 @@ def check_host_path(body: dict[str, Any], field: str) -> Path:
     return path
 
 
+def remove_tree(directory: Path) -> None:
+    """Remove a pod's files; a container may have closed some of its directories to us."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if not directory.exists():
+        return
+    for parent, names, _ in os.walk(directory):
+        for name in names:
+            path = Path(parent) / name
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
 def binds_of(
     container: dict[str, Any], pod: Object, volumes: Path, variables: dict[str, str]
 ) -> list[Bind]:
