@@ -12,6 +12,9 @@ from quarterdeck.api.meta import CONFIG_MAPS, SECRETS, Key, Object, Resource
 from quarterdeck.kube import Cache, Client
 from quarterdeck.localcluster.node.environment import NotYetError, UnresolvedError
 
+PATIENCE = 5.0
+"""Seconds; the API server lets a node read an object a moment after it knows of the pod."""
+
 KINDS: dict[str, Resource[Object]] = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
 
 
@@ -23,8 +26,9 @@ class Name(NamedTuple):
 
 
 class _Followed:
-    def __init__(self, cache: Cache[Object], task: "asyncio.Task[None]") -> None:
+    def __init__(self, cache: Cache[Object], task: "asyncio.Task[None]", since: float) -> None:
         self.cache = cache
+        self.since = since
         self.task = task
         self.holders: set[Key] = set()
 
@@ -38,6 +42,7 @@ class NamedObjects:
         self._client = client
         self._tasks = tasks
         self._wake = wake
+        self._clock = asyncio.get_running_loop().time
         self._followed: dict[Name, _Followed] = {}
 
     def hold(self, pod: Key, names: Iterable[Name]) -> None:
@@ -56,9 +61,10 @@ class NamedObjects:
 
     def get(self, name: Name) -> Object | None:
         """The object, None if there is none; `UnresolvedError` while that is not known."""
-        cache = self._followed[name].cache
+        followed = self._followed[name]
+        cache = followed.cache
         if not cache.synced:
-            if cache.trouble:
+            if cache.trouble and self._clock() - followed.since > PATIENCE:
                 raise UnresolvedError(name.kind, name.key.name, cache.trouble)
             raise NotYetError(name.kind, name.key.name, "waiting for the API server")
         return cache.get(name.key)
@@ -68,7 +74,7 @@ class NamedObjects:
             self._client, KINDS[name.kind], namespace=name.key.namespace, name=name.key.name
         )
         task = self._tasks.create_task(cache.run(), name=f"follow {name.kind} {name.key}")
-        followed = _Followed(cache, task)
+        followed = _Followed(cache, task, self._clock())
 
         def woken(_change: object = None) -> None:
             for holder in followed.holders:
