@@ -271,6 +271,25 @@ async def test_a_fault_in_the_first_list(
             await follower.ends_as(other, namespace)
 
 
+async def test_watches_that_are_ended_at_once_are_not_a_storm(
+    fault_proxy: FaultProxy, kubeconfig: Path, namespace: str
+) -> None:
+    async with (
+        Client(fault_proxy.connection()) as client,
+        Client(load_kubeconfig(kubeconfig)) as other,
+    ):
+        await make(other, namespace, "kept", "changed", "deleted", "recreated")
+        async with following(client, namespace) as follower:
+            fault_proxy.forget()
+            fault_proxy.inject(Answer(200), verb="watch", times=None)
+            await asyncio.to_thread(fault_proxy.cut_now)
+            await asyncio.sleep(2)  # the time in which a storm would show
+            assert 2 <= fault_proxy.count(verb="watch") <= 10
+            fault_proxy.clear()
+            await churn(other, namespace)
+            await follower.ends_as(other, namespace)
+
+
 async def test_cuts_at_every_place_of_a_busy_stream(
     fault_proxy: FaultProxy, kubeconfig: Path, namespace: str
 ) -> None:

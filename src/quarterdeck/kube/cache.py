@@ -173,23 +173,23 @@ class Cache(Generic[T]):
                 resource=self.resource.plural,
                 error=str(error),
             )
-        await asyncio.sleep(self._backoff.next())
+        asked = error.retry_after if isinstance(error, ApiError) else 0.0
+        await asyncio.sleep(max(asked, self._backoff.next()))
 
     async def _list(self) -> None:
         started = time.monotonic()
-        pages = await self._fetch()
-        version = int(pages[-1].resource_version)
         with collector_paused():
+            pages = await self._fetch()
             self._store.replace(
                 (item for page in pages for item in page.items),
-                version,
+                int(pages[-1].resource_version),
                 {key for page in pages for key in page.unreadable},
             )
+            if not self.synced:
+                settle_collector()
         self._stale = False
         self.trouble = ""
-        if not self.synced:
-            settle_collector()
-            self._synced.set()
+        self._synced.set()
         log.v(2).info(
             "cache listed",
             resource=self.resource.plural,
@@ -220,10 +220,15 @@ class Cache(Generic[T]):
         """Take events until the stream ends; returns when the server ended it in order."""
         lasting = self._watch_timeout * (1 + random.random() / 2)  # noqa: S311 jitter
         query = {**self._query, "resourceVersion": str(self._store.version)}
+        started = time.monotonic()
         async with aclosing(self._client.lines(self._path, query, lasting)) as stream:
             async for lines in stream:
                 self._apply(self._codec.events(lines))
-        self._backoff.reset()
+        if time.monotonic() - started < min(1.0, self._watch_timeout / 2):
+            # Somebody ends our watches at once: do not make a storm of it.
+            await asyncio.sleep(self._backoff.next())
+        else:
+            self._backoff.reset()
 
     def _apply(self, events: builtins.list[Event[T]]) -> None:
         """Take some events; this is the inner loop of everything, so the common kind is first."""

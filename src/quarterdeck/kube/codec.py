@@ -7,14 +7,14 @@ entries stay, and the strings that all objects of a kind share are shared.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, Union, cast
+from typing import Annotated, Any, Generic, TypeVar, Union, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.kube.collector import collector_paused
-from quarterdeck.kube.errors import Status
+from quarterdeck.kube.errors import Status, UnexpectedAnswer
 from quarterdeck.log import get_logger
 
 log = get_logger("kube.codec")
@@ -109,7 +109,7 @@ class _RawEvent(msgspec.Struct):
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
+    resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
     continue_: str = msgspec.field(name="continue", default="")
 
 
@@ -184,7 +184,7 @@ class Codec(Generic[T]):
             items = page.items or []
             meta = page.metadata
         except msgspec.MsgspecError:
-            raw = _RAW_LIST.decode(body)
+            raw = _decoded(_RAW_LIST, body, "a list")
             items = [obj for item in raw.items or () if (obj := self._item(item, unreadable))]
             meta = raw.metadata
         for item in items:
@@ -203,7 +203,7 @@ class Codec(Generic[T]):
         try:
             return self._event.decode(line)
         except msgspec.MsgspecError as error:
-            raw = _RAW_EVENT.decode(line)
+            raw = _decoded(_RAW_EVENT, line, "a watch event")
             key, version = self._complain(raw.object, error)
             return Unreadable(key, version, raw.type == "DELETED")
 
@@ -261,6 +261,14 @@ class Codec(Generic[T]):
         if "managedFields" in meta:
             self._trim(meta)
         return {**obj, "metadata": meta}
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Item]", body: bytes, what: str) -> Item:
+    """What must be there for anything to be read; a proxy's page, say, is not."""
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise UnexpectedAnswer(f"answer is not {what}: {error}") from error
 
 
 def _of_struct(obj: TypedObject) -> Identity:

@@ -14,7 +14,7 @@ _THRESHOLDS = (50_000, 20, 100)
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """No collection inside; for stretches without an await."""
+    """No collection inside; when several overlap, until the first that began ends."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Part, Resource, TypedObject
+from quarterdeck.kube import UnexpectedAnswer
 from quarterdeck.kube.codec import (
     Added,
     Bookmark,
@@ -101,6 +102,17 @@ def test_a_malformed_item_of_a_list_costs_only_itself() -> None:
 def test_an_empty_list_may_be_null() -> None:
     page = Codec(GADGETS).listing(b'{"metadata":{"resourceVersion":"9"},"items":null}')
     assert page.items == []
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"metadata":{"resourceVersion":""}}'])
+def test_what_is_no_list_at_all_is_an_error_that_can_be_recovered_from(body: bytes) -> None:
+    with pytest.raises(UnexpectedAnswer, match="answer is not a list"):
+        Codec(GADGETS).listing(body)
+
+
+def test_what_is_no_event_at_all_is_an_error_that_can_be_recovered_from() -> None:
+    with pytest.raises(UnexpectedAnswer, match="answer is not a watch event"):
+        Codec(GADGETS).events(line("ADDED", gadget("a")) + b"<html>\n")
 
 
 @pytest.mark.parametrize(
