@@ -1,5 +1,6 @@
 """The client against a real API server: every verb, every refusal, and what is sent again."""
 
+import base64
 import time
 from collections.abc import AsyncIterator
 from io import StringIO
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 from prometheus_client import CollectorRegistry
 
 from quarterdeck.api.meta import (
@@ -16,6 +18,7 @@ from quarterdeck.api.meta import (
     SECRETS,
     SERVICE_ACCOUNTS,
     Object,
+    foreign,
 )
 from quarterdeck.kube import (
     AlreadyExists,
@@ -31,6 +34,7 @@ from quarterdeck.kube import (
     TooManyRequests,
     load_kubeconfig,
 )
+from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.log import configure, set_verbosity
 from quarterdeck.testing.fault_proxy import Answer, Cut, FaultProxy, Stall
 
@@ -132,6 +136,40 @@ async def test_impersonation_has_the_rights_of_the_other(kubeconfig: Path, names
     async with Client(connection) as client:
         with pytest.raises(Forbidden, match=account):
             await client.list(CONFIG_MAPS, namespace)
+
+
+REVIEWS = foreign(
+    "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
+
+
+async def whoami(client: Client) -> str:
+    answer = await client.create(REVIEWS, {"metadata": {}})
+    name: str = answer["status"]["userInfo"]["username"]
+    return name
+
+
+async def test_a_rotated_certificate_file_is_shown_by_new_connections(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    def rotate_to(user: str) -> Object:
+        """Take the certificate out of a kubeconfig and into files."""
+        config: Object = yaml.safe_load(control_plane.kubeconfig_for(user).read_text())
+        credentials = config["users"][0]["user"]
+        for field in ("client-certificate", "client-key"):
+            pem = base64.b64decode(credentials.pop(f"{field}-data"))
+            (tmp_path / f"{field}.new").write_bytes(pem)
+            (tmp_path / f"{field}.new").rename(tmp_path / field)
+            credentials[field] = field
+        return config
+
+    (tmp_path / "config").write_text(yaml.safe_dump(rotate_to("jane")))
+    async with Client(load_kubeconfig(tmp_path / "config")) as client:
+        assert await whoami(client) == "jane"
+        rotate_to("john")
+        await client.raw("/version")
+        await client.close()
+        assert await whoami(client) == "john"
 
 
 async def test_a_list_is_fetched_in_pages(

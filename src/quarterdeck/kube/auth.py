@@ -2,8 +2,8 @@
 
 `Credentials.authorization` is asked before every request and gives the header's value;
 `Credentials.rejected` is told when the server answered 401 and says whether asking again is
-worth a retry. Client certificates live in the connection's TLS context; an exec plugin that
-hands out certificates puts them there.
+worth a retry. Client certificates live in the connection's TLS context; those in files that
+rotate, and those that an exec plugin hands out, are put there when they change.
 """
 
 import asyncio
@@ -113,6 +113,39 @@ class TokenFile:
         """Yes: the file may have been rotated since the request was sent."""
         self._seen = None
         return True
+
+
+class CertificateFiles:
+    """A client certificate in files that somebody else rotates, beside other credentials.
+
+    A new pair is shown by connections that are made from then on.
+    """
+
+    def __init__(
+        self, certificate: Path, key: Path, tls: ssl.SSLContext, others: Credentials
+    ) -> None:
+        self._files = (certificate, key)
+        self._tls = tls
+        self._others = others
+        self._seen = self._look()
+
+    def _look(self) -> tuple[tuple[int, int], ...]:
+        return tuple((s.st_ino, s.st_mtime_ns) for s in (file.stat() for file in self._files))
+
+    async def authorization(self) -> str | None:
+        """What the other credentials say, after the certificate was looked at."""
+        try:
+            if (seen := self._look()) != self._seen:
+                self._tls.load_cert_chain(*self._files)
+                self._seen = seen
+        except (OSError, ssl.SSLError):
+            # Perhaps only one of the two is written yet: the next request looks again.
+            log.v(4).info("client certificate unreadable, using the last", file=str(self._files[0]))
+        return await self._others.authorization()
+
+    def rejected(self) -> bool:
+        """Whether the others have something else to try."""
+        return self._others.rejected()
 
 
 class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):

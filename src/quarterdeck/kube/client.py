@@ -96,7 +96,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; a later request opens new ones."""
         await self._transport.close()
 
     @property

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from quarterdeck.kube.auth import (
     Anonymous,
+    CertificateFiles,
     Credentials,
     ExecPlugin,
     ExecSettings,
@@ -90,7 +91,7 @@ def _connection(
     return Connection(
         server=server,
         tls=tls,
-        credentials=_credentials(user, cluster, tls, env),
+        credentials=_rotating(user, tls, _credentials(user, cluster, tls, env)),
         tls_server_name=settings.tls_server_name or None,
         proxy=_proxy(cluster) or proxy_from_env(server, env),
         namespace=namespace or "default",
@@ -160,6 +161,15 @@ def _client_certificate(user: Entry[User], tls: ssl.SSLContext | None) -> None:
             "client-certificate and client-key are not a pair in PEM form "
             f"({error.reason or error.strerror or 'unreadable'})"
         ) from error
+
+
+def _rotating(user: Entry[User], tls: ssl.SSLContext | None, others: Credentials) -> Credentials:
+    """The credentials; a certificate that is in files is followed as they change."""
+    u = user.value
+    inline = u.client_certificate_data or u.client_key_data
+    if tls is None or inline or not u.client_certificate:
+        return others
+    return CertificateFiles(user.path(u.client_certificate), user.path(u.client_key), tls, others)
 
 
 def _credentials(
