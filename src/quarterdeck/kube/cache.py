@@ -228,7 +228,11 @@ class Cache(Generic[T]):
             # Somebody ends our watches at once: do not make a storm of it.
             await asyncio.sleep(self._backoff.next())
         else:
-            self._backoff.reset()
+            self._recovered()
+
+    def _recovered(self) -> None:
+        self._backoff.reset()
+        self.trouble = ""
 
     def _apply(self, events: builtins.list[Event[T]]) -> None:
         """Take some events; this is the inner loop of everything, so the common kind is first."""
@@ -247,4 +251,4 @@ class Cache(Generic[T]):
                 store.delete_key(event.key, event.version)
             else:
                 store.advance(event.version)
-        self._backoff.reset()
+        self._recovered()
