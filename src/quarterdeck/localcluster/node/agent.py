@@ -8,14 +8,16 @@ import asyncio
 import signal
 from datetime import UTC, datetime
 
-from quarterdeck.api.meta import PODS, Key
+from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
+from quarterdeck.controller.controller import Workers
 from quarterdeck.controller.process import boot_clock
 from quarterdeck.kube import Cache, Client, Connection
-from quarterdeck.localcluster.node.addresses import lock_network
+from quarterdeck.localcluster.node.addresses import Network, lock_network
 from quarterdeck.localcluster.node.heartbeat import Heartbeat
 from quarterdeck.localcluster.node.named import NamedObjects
-from quarterdeck.localcluster.node.pods import FIELD_MANAGER, Pods
+from quarterdeck.localcluster.node.pods import Pods
+from quarterdeck.localcluster.node.reports import FIELD_MANAGER, Reports
 from quarterdeck.localcluster.node.server import LogServer, Serving
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.log import get_logger
@@ -60,42 +62,13 @@ class Agent:
     async def _work(self, client: Client, tasks: asyncio.TaskGroup, stopped: asyncio.Event) -> None:
         settings = self._settings
         settings.pods.mkdir(mode=0o700, parents=True, exist_ok=True)
-        cache = Cache(
-            client,
-            PODS,
-            field_selector=f"spec.nodeName={settings.name}",
-            own_manager=FIELD_MANAGER,
-        )
-        events = Recorder(
-            client,
-            controller="quarterdeck.dev/node",
-            instance=settings.name,
-            clock=boot_clock,
-            wall=now,
-        )
+        node = f"spec.nodeName={settings.name}"
+        cache = Cache(client, PODS, field_selector=node, own_manager=FIELD_MANAGER)
         network = lock_network(str(settings.pods))
-
-        def wake(key: Key) -> None:
-            workers.queue.add(key)
-
-        pods = Pods(
-            settings,
-            cache,
-            client,
-            network=network,
-            named=NamedObjects(client, tasks, wake),
-            events=events,
-            wake=wake,
-            clock=now,
-        )
-        controller = Controller(
-            "pod", pods.reconcile, [Watch(PODS)], workers=WORKERS, needs_leader=False
-        )
-        workers = controller.start(boot_clock)
+        pods, working, reporting = self._controllers(client, cache, network, tasks)
         server = LogServer(self._serving, pods.open_log)
         port = await server.start()
         tasks.create_task(cache.run(), name="cache of pods")
-        tasks.create_task(events.run(), name="events")
         tasks.create_task(Heartbeat(settings, client, port, now).run(), name="heartbeat")
         log.info("node's agent runs", node=settings.name, network=f"{network.prefix}.0/24")
         stopping = asyncio.ensure_future(stopped.wait())
@@ -103,11 +76,49 @@ class Agent:
         await asyncio.wait({syncing, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stopped.is_set():
             pods.remove_strangers()
-            cache.subscribe(controller.watches[0].handler(workers.queue.add))
-            tasks.create_task(workers.run(), name="pods")
+            cache.subscribe(Watch(PODS).handler(working.queue.add))
+            tasks.create_task(working.run(), name="pods")
+            tasks.create_task(reporting.run(), name="reports")
         await stopping
-        workers.drain()
+        working.drain()
+        reporting.drain()
         await server.stop()
         await pods.stop(STOP_SECONDS)
         network.close()
         raise _Stopped
+
+    def _controllers(
+        self, client: Client, cache: Cache[Object], network: Network, tasks: asyncio.TaskGroup
+    ) -> tuple[Pods, Workers, Workers]:
+        """The pods, and the two queues that they go through."""
+
+        def wake(key: Key) -> None:
+            working.queue.add(key)
+
+        def report(key: Key) -> None:
+            reporting.queue.add(key)
+
+        events = Recorder(
+            client,
+            controller="quarterdeck.dev/node",
+            instance=self._settings.name,
+            clock=boot_clock,
+            wall=now,
+        )
+        tasks.create_task(events.run(), name="events")
+        pods = Pods(
+            self._settings,
+            cache,
+            client,
+            network=network,
+            named=NamedObjects(client, tasks, wake),
+            events=events,
+            wake=wake,
+            report=report,
+            clock=now,
+        )
+        back_off = self._settings.back_off
+        reports = Reports(pods, cache, client, back_off=back_off, wake=wake, clock=now)
+        working = Controller("pod", pods.reconcile, [], workers=WORKERS).start(boot_clock)
+        reporting = Controller("report", reports.reconcile, [], workers=WORKERS).start(boot_clock)
+        return pods, working, reporting

@@ -1,7 +1,8 @@
-"""Reconciles the pods of this node: reads, lets `lifecycle` decide, carries it out, reports.
+"""Reconciles the pods of this node: looks, lets `lifecycle` decide, carries it out.
 
 A process that ends, a probe whose verdict turns, a ConfigMap that changes: each only wakes the
-pod's key. What the API server does not answer holds up the report, never the processes.
+pod's key. Nothing here waits for the API server; what is asked of it, and told to it, is done by
+`reports`.
 """
 
 import asyncio
@@ -9,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
 from typing import Any, assert_never
 
-from quarterdeck.api.meta import PODS, Key, Object
-from quarterdeck.controller import DONE, Objects, Recorder, Result
-from quarterdeck.kube import Cache, Client, Conflict, KubeError, NotFound
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.controller import DONE, Recorder, Result
+from quarterdeck.kube import Cache, Client
 from quarterdeck.localcluster.node.addresses import Network, NoAddressError
 from quarterdeck.localcluster.node.containers import Problem, all_containers
 from quarterdeck.localcluster.node.environment import NotYetError, UnresolvedError
@@ -26,7 +27,6 @@ from quarterdeck.localcluster.node.lifecycle import (
     RunPreStop,
     Start,
     Terminate,
-    is_deleted,
     plan,
 )
 from quarterdeck.localcluster.node.log_query import Query
@@ -34,7 +34,6 @@ from quarterdeck.localcluster.node.logs import read
 from quarterdeck.localcluster.node.mounts import NoMountPointError
 from quarterdeck.localcluster.node.named import Name, NamedObjects
 from quarterdeck.localcluster.node.podrun import EventType, PodRun
-from quarterdeck.localcluster.node.podstatus import pod_status
 from quarterdeck.localcluster.node.server import NoLogError
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.tokens import Tokens
@@ -45,11 +44,8 @@ from quarterdeck.log import get_logger
 
 log = get_logger("node.pods")
 
-FIELD_MANAGER = "quarterdeck-node"
 ROUNDS = 8
 """How often a plan is made and carried out in one reconcile, at most."""
-RETRY = 1.0
-"""Seconds until something that the API server did not answer is tried again."""
 BLOCKED_RETRY = 5.0
 """Seconds until a container that cannot be started is tried again, if nothing changes."""
 
@@ -67,37 +63,39 @@ class Pods:
         named: NamedObjects,
         events: Recorder,
         wake: Callable[[Key], None],
+        report: Callable[[Key], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
         self._cache = cache
         self._client = client
-        self._objects = Objects(PODS, cache, client, FIELD_MANAGER)
         self._network = network
         self._named = named
         self._events = events
         self._wake = wake
+        self._report = report
         self._clock = clock
         self._launcher = Launcher(settings, named)
         self._runs: dict[Key, PodRun] = {}
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring one pod a step further, and report it."""
+        """Bring one pod a step further, and have it reported."""
         pod = self._cache.get(key)
-        if not await self._end_stranger(key, pod) or pod is None:
+        if not self._end_stranger(key, pod) or pod is None:
             return DONE
         run = self._runs.get(key) or self._begin(key, pod)
-        waits = [await self._supply(key, pod, run)]
+        self._supply(key, pod, run)
         decided, blocked = await self._carry_out_all(pod, run)
-        if blocked:
-            waits.append(BLOCKED_RETRY)
-        waits.append(await self._report(pod, run))
-        if Remove() in decided.actions:
-            waits.append(await self._remove(pod, run))
+        self._report(key)
+        waits = [BLOCKED_RETRY] if blocked else []
         if decided.wake:
             waits.append(max(0.0, (decided.wake - self._clock()).total_seconds()))
-        soonest = min((wait for wait in waits if wait is not None), default=None)
-        return Result(requeue_after=soonest)
+        return Result(requeue_after=min(waits, default=None))
+
+    def run_of(self, key: Key, pod: Object) -> PodRun | None:
+        """What runs for this very pod, if anything does yet."""
+        run = self._runs.get(key)
+        return run if run is not None and run.uid == pod["metadata"]["uid"] else None
 
     def open_log(
         self, namespace: str, pod: str, container: str, query: Query
@@ -139,7 +137,7 @@ class Pods:
 
     # --- one pod
 
-    async def _end_stranger(self, key: Key, pod: Object | None) -> bool:
+    def _end_stranger(self, key: Key, pod: Object | None) -> bool:
         """End what runs under this key for a pod that is gone; whether nothing is left of it."""
         run = self._runs.get(key)
         if run is None or (pod is not None and pod["metadata"]["uid"] == run.uid):
@@ -163,15 +161,16 @@ class Pods:
             say=say,
         )
         self._runs[key] = run
-        for line in unsupported(pod, root=self._settings.root):
-            say("Warning", "Unsupported", line)
+        if "startTime" not in pod.get("status", {}):
+            for line in unsupported(pod, root=self._settings.root):
+                say("Warning", "Unsupported", line)
         return run
 
-    async def _supply(self, key: Key, pod: Object, run: PodRun) -> float | None:
-        """What the pod needs from the API server; when to look again."""
+    def _supply(self, key: Key, pod: Object, run: PodRun) -> None:
+        """See to it that there is what the pod refers to, an address, and fresh files."""
         if pod.get("status", {}).get("phase") in FINISHED:
             self._named.hold(key, ())
-            return None
+            return
         needed = references(pod)
         namespace = key.namespace
         self._named.hold(
@@ -180,15 +179,7 @@ class Pods:
             | {Name("Secret", Key(namespace, name)) for name in needed.secrets},
         )
         self._give_address(pod, run)
-        try:
-            if not is_deleted(pod):
-                await run.tokens.refresh(pod, needed.tokens, self._clock())
-        except KubeError as error:
-            log.v(4).info("no token for a pod yet", pod=str(key), error=str(error))
-            return run.tokens.retry_after
         self._launcher.refresh_volumes(pod, run)
-        at = run.tokens.renew_at
-        return max(0.0, (at - self._clock()).total_seconds()) if at else None
 
     def _give_address(self, pod: Object, run: PodRun) -> None:
         if pod["spec"].get("hostNetwork"):
@@ -253,37 +244,6 @@ class Pods:
         if problem and run.containers[name].problem != problem:
             run.refuse(name, problem)
         return False
-
-    async def _report(self, pod: Object, run: PodRun) -> float | None:
-        """Write the pod's status if it is not so already; when to try again if that failed."""
-        status = pod_status(run.observed(pod), self._settings.back_off, self._clock())
-        try:
-            await self._objects.set_status(pod, status)
-        except NotFound:
-            return None
-        except Conflict:
-            return 0.05
-        except KubeError as error:
-            log.warning("status not written", pod=_name(pod), error=str(error))
-            return RETRY
-        return None
-
-    async def _remove(self, pod: Object, run: PodRun) -> float | None:
-        """The last step: the files, then the object."""
-        meta = pod["metadata"]
-        key = Key(meta["namespace"], meta["name"])
-        self._named.hold(key, ())
-        run.remove_files()
-        try:
-            await self._client.delete(
-                PODS, key.name, key.namespace, uid=meta["uid"], grace_seconds=0
-            )
-        except (NotFound, Conflict):
-            return None
-        except KubeError as error:
-            log.warning("pod not removed", pod=_name(pod), error=str(error))
-            return RETRY
-        return None
 
     def _forget(self, key: Key, run: PodRun) -> None:
         self._named.hold(key, ())

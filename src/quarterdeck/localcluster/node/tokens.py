@@ -50,8 +50,12 @@ class Tokens:
         """When the next one is to be renewed."""
         return min((issued.renew_at for issued in self._issued.values()), default=None)
 
-    async def refresh(self, pod: Object, wanted: Iterable[Token], now: datetime) -> None:
-        """Ask for what is missing or due; an old one stays when that fails, and it raises."""
+    async def refresh(self, pod: Object, wanted: Iterable[Token], now: datetime) -> bool:
+        """Ask for what is missing or due, and say whether there is anything new.
+
+        An old one stays when that fails, and it raises.
+        """
+        renewed = False
         for token in wanted:
             issued = self._issued.get(token)
             if issued is None or now >= issued.renew_at:
@@ -64,7 +68,9 @@ class Tokens:
                     self._failures += 1
                     self.trouble = str(error) if self._failures >= PATIENCE else ""
                     raise
+                renewed = True
         self._failures, self.trouble = 0, ""
+        return renewed
 
     async def _request(self, pod: Object, token: Token, now: datetime) -> Issued:
         meta = pod["metadata"]
