@@ -460,6 +460,7 @@ class World:
         self.pod, self.now, self.removed = the_pod, 0.0, False
         self.containers: dict[str, Container] = {}
         self.starts: list[str] = []
+        self.begun: dict[str, int] = {}
 
     def carry_out(self, action: Action) -> None:
         assert not self.removed
@@ -473,6 +474,8 @@ class World:
                     run=run, restarts=restarts, crashes=crashes, last=old.exit
                 )
                 self.starts.append(name)
+                assert restarts > self.begun.get(name, -1), "each run has a number of its own"
+                self.begun[name] = restarts
             case RunPreStop(container=name):
                 self.mark(name, stopping_since=after(self.now), pre_stop_pending=True)
             case Terminate(container=name):
@@ -498,14 +501,40 @@ class World:
         if run.exit is None:
             self.mark(name, exit=Exit(code=code, started=run.started, finished=after(self.now)))
 
-    def step(self) -> Plan:
+    def step(self, *, reported: bool = True) -> Plan:
         seen = Observed(pod=self.pod, containers=self.containers)
         decided = plan(seen, BACK_OFF, after(self.now))
         for action in decided.actions:
             self.carry_out(action)
         seen = Observed(pod=self.pod, containers=self.containers)
-        self.pod = self.pod | {"status": pod_status(seen, BACK_OFF, after(self.now))}
+        if reported:
+            self.pod = self.pod | {"status": pod_status(seen, BACK_OFF, after(self.now))}
         return decided
+
+    def agent_is_killed(self) -> None:
+        """All processes are gone; the pod's last status and the logs on disk are all there is."""
+        self.containers = adopt(self.pod, self.begun, after(self.now))
+
+
+@settings(max_examples=150)
+@given(pods(), st.data())
+def test_an_agent_killed_at_any_moment_starts_nothing_twice(
+    the_pod: Object, data: st.DataObject
+) -> None:
+    """Whether or not the last steps were reported: what must not be restarted is not."""
+    world = World(the_pod)
+    for _ in range(data.draw(st.integers(1, 10))):
+        world.step(reported=data.draw(st.sampled_from([False, True])))
+        alive = sorted(name for name, each in world.containers.items() if each.running)
+        if alive and data.draw(st.sampled_from([False, True])):
+            world.end(data.draw(st.sampled_from(alive)), data.draw(st.sampled_from([0, 1])))
+        if data.draw(st.sampled_from([False, True])):
+            world.agent_is_killed()
+        world.now += data.draw(st.sampled_from([0.0, 15.0, 700.0]))
+    if the_pod["spec"]["restartPolicy"] == "Never":
+        sidecars = {s["name"] for s in the_pod["spec"]["initContainers"] if "restartPolicy" in s}
+        ordinary = [name for name in world.starts if name not in sidecars]
+        assert len(ordinary) == len(set(ordinary)), "Never means never twice"
 
 
 @settings(max_examples=150)
