@@ -59,8 +59,15 @@ class ManagedFields(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     api_version: str = ""
     time: datetime | None = None
     fields_type: str = ""
-    fields_v1: dict[str, Any] = msgspec.field(name="fieldsV1", default_factory=dict)
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b""))
+    """Left as it came: it is as large as the object, and few look into it."""
     subresource: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The tree of owned fields, decoded now."""
+        tree: dict[str, Any] = msgspec.json.decode(self.fields_v1) if self.fields_v1 else {}
+        return tree
 
 
 class ObjectMeta(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):

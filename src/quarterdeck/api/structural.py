@@ -68,7 +68,7 @@ def _schema(type_: mi.Type, path: str) -> Schema:
             return {"type": "string", "format": "date-time"}
         case mi.ListType(item_type=item) | mi.VarTupleType(item_type=item):
             return {"type": "array", LIST_TYPE: "atomic", "items": _schema(item, f"{path}[]")}
-        case mi.DictType(value_type=mi.AnyType()):
+        case mi.DictType(value_type=mi.AnyType()) | mi.RawType():
             return {"type": "object"}
         case mi.DictType(key_type=mi.StrType(), value_type=value):
             return {"type": "object", "additionalProperties": _schema(value, f"{path}.*")}

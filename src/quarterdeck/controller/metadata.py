@@ -16,7 +16,8 @@ def as_plain(obj: TypedObject | Object) -> Object:
     """The object as a dictionary; a foreign one is one already."""
     if isinstance(obj, dict):
         return obj
-    plain: Object = msgspec.to_builtins(obj)
+    # Through JSON, because managedFields are left as they came.
+    plain: Object = msgspec.json.decode(msgspec.json.encode(obj))
     return plain
 
 

@@ -196,6 +196,7 @@ def this_machine_arguments(setup: Setup) -> list[str]:
         f"--kubeconfig={setup.layout.kubeconfig_of(THIS_MACHINE)}",
         f"--name={THIS_MACHINE}",
         f"--pods={setup.layout.pods}",
+        f"--manifests={setup.layout.manifests}",
         f"--mask={setup.layout.root}",
         f"--port={setup.ports.this_machine}",
         f"--tls-certificate={setup.certificate(THIS_MACHINE)}",

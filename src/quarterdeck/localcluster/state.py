@@ -85,6 +85,11 @@ class Layout(msgspec.Struct, frozen=True):
         return self.root / "pods"
 
     @property
+    def manifests(self) -> Path:
+        """The static pods of the node `this-machine`, a file for each."""
+        return self.root / "manifests"
+
+    @property
     def logs(self) -> Path:
         """One log file per component, and the supervisor's."""
         return self.root / "logs"

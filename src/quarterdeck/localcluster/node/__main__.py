@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--name", default=THIS_MACHINE)
     parser.add_argument("--pods", type=Path, required=True, help="where pods' files go")
+    parser.add_argument("--manifests", type=Path, help="the directory of static pods")
     parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
     parser.add_argument("--port", type=int, default=0, help="where logs are served; 0 picks one")
     parser.add_argument("--tls-certificate", type=Path, required=True)
@@ -72,6 +73,7 @@ def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSett
     return NodeSettings(
         name=arguments.name,
         pods=arguments.pods,
+        manifests=arguments.manifests,
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
         masked=(*arguments.mask, PurePosixPath(arguments.pods), *hidden),

@@ -20,6 +20,7 @@ from quarterdeck.localcluster.node.pods import Pods
 from quarterdeck.localcluster.node.reports import FIELD_MANAGER, Reports
 from quarterdeck.localcluster.node.server import LogServer, Serving
 from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.static import StaticPods
 from quarterdeck.log import get_logger
 
 log = get_logger("node.agent")
@@ -69,6 +70,8 @@ class Agent:
         server = LogServer(self._serving, pods.open_log)
         port = await server.start()
         tasks.create_task(cache.run(), name="cache of pods")
+        tasks.create_task(working.run(), name="pods")
+        tasks.create_task(reporting.run(), name="reports")
         tasks.create_task(Heartbeat(settings, client, port, now).run(), name="heartbeat")
         log.info("node's agent runs", node=settings.name, network=f"{network.prefix}.0/24")
         stopping = asyncio.ensure_future(stopped.wait())
@@ -77,8 +80,6 @@ class Agent:
         if not stopped.is_set():
             pods.remove_strangers()
             cache.subscribe(Watch(PODS).handler(working.queue.add))
-            tasks.create_task(working.run(), name="pods")
-            tasks.create_task(reporting.run(), name="reports")
         await stopping
         working.drain()
         reporting.drain()
@@ -106,19 +107,30 @@ class Agent:
             wall=now,
         )
         tasks.create_task(events.run(), name="events")
+        static = StaticPods(self._settings.manifests, self._settings.name, wake=wake, clock=now)
         pods = Pods(
             self._settings,
             cache,
             client,
             network=network,
             named=NamedObjects(client, tasks, wake),
+            static=static,
             events=events,
             wake=wake,
             report=report,
             clock=now,
         )
-        back_off = self._settings.back_off
-        reports = Reports(pods, cache, client, back_off=back_off, wake=wake, clock=now)
+        reports = Reports(
+            pods,
+            cache,
+            client,
+            node=self._settings.name,
+            static=static,
+            back_off=self._settings.back_off,
+            wake=wake,
+            clock=now,
+        )
         working = Controller("pod", pods.reconcile, [], workers=WORKERS).start(boot_clock)
         reporting = Controller("report", reports.reconcile, [], workers=WORKERS).start(boot_clock)
+        tasks.create_task(static.run(), name="static pods")
         return pods, working, reporting

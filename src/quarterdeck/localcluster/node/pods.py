@@ -36,6 +36,7 @@ from quarterdeck.localcluster.node.named import Name, NamedObjects
 from quarterdeck.localcluster.node.podrun import EventType, PodRun
 from quarterdeck.localcluster.node.server import NoLogError
 from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.static import StaticPods, is_mirror
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.unsupported import unsupported
 from quarterdeck.localcluster.node.volume_files import remove_tree
@@ -61,6 +62,7 @@ class Pods:
         *,
         network: Network,
         named: NamedObjects,
+        static: StaticPods,
         events: Recorder,
         wake: Callable[[Key], None],
         report: Callable[[Key], None],
@@ -71,6 +73,7 @@ class Pods:
         self._client = client
         self._network = network
         self._named = named
+        self._static = static
         self._events = events
         self._wake = wake
         self._report = report
@@ -80,8 +83,10 @@ class Pods:
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one pod a step further, and have it reported."""
-        pod = self._cache.get(key)
+        pod = self.pod_of(key)
         if not self._end_stranger(key, pod) or pod is None:
+            # The report may have to remove what only mirrored it.
+            self._report(key)
             return DONE
         run = self._runs.get(key) or self._begin(key, pod)
         self._supply(key, pod, run)
@@ -91,6 +96,15 @@ class Pods:
         if decided.wake:
             waits.append(max(0.0, (decided.wake - self._clock()).total_seconds()))
         return Result(requeue_after=min(waits, default=None))
+
+    def pod_of(self, key: Key) -> Object | None:
+        """The pod that is to run under this key: a static one, or what the API server has."""
+        pod = self._static.get(key)
+        if pod is None:
+            pod = self._cache.get(key)
+            if pod is not None and is_mirror(pod):
+                return None
+        return pod
 
     def run_of(self, key: Key, pod: Object) -> PodRun | None:
         """What runs for this very pod, if anything does yet."""
@@ -123,7 +137,7 @@ class Pods:
 
     def remove_strangers(self) -> None:
         """Remove the files of pods that went while no agent ran; called once, when synced."""
-        known = {pod["metadata"]["uid"] for pod in self._cache.list()}
+        known = {pod["metadata"]["uid"] for pod in self._cache.list()} | self._static.uids
         if not self._settings.pods.exists():
             return
         for directory in self._settings.pods.iterdir():

@@ -7,13 +7,14 @@ It is woken by `pods` after each step, and wakes it when there is a new token.
 from collections.abc import Callable
 from datetime import datetime
 
-from quarterdeck.api.meta import PODS, Key, Object
+from quarterdeck.api.meta import NODES, PODS, Key, Object
 from quarterdeck.controller import DONE, Objects, Result
-from quarterdeck.kube import Cache, Client, Conflict, KubeError, NotFound
+from quarterdeck.kube import AlreadyExists, Cache, Client, Conflict, KubeError, NotFound
 from quarterdeck.localcluster.node.lifecycle import FINISHED, BackOff, Remove, is_deleted, plan
 from quarterdeck.localcluster.node.podrun import PodRun
 from quarterdeck.localcluster.node.pods import Pods
 from quarterdeck.localcluster.node.podstatus import pod_status
+from quarterdeck.localcluster.node.static import StaticPods, is_mirror, mirror_of, mirrors
 from quarterdeck.localcluster.node.volumes import references
 from quarterdeck.log import get_logger
 
@@ -35,6 +36,8 @@ class Reports:
         cache: Cache[Object],
         client: Client,
         *,
+        node: str,
+        static: StaticPods,
         back_off: BackOff,
         wake: Callable[[Key], None],
         clock: Callable[[], datetime],
@@ -43,21 +46,51 @@ class Reports:
         self._cache = cache
         self._client = client
         self._objects = Objects(PODS, cache, client, FIELD_MANAGER)
+        self._node = node
+        self._static = static
         self._back_off = back_off
         self._wake = wake
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
         """Get the pod's tokens, write its status, remove it if its end is reached."""
-        pod = self._cache.get(key)
+        pod, told = self._pods.pod_of(key), self._cache.get(key)
+        if pod is None and told is not None and is_mirror(told):
+            return Result(requeue_after=await self._delete(key, told))
         run = self._pods.run_of(key, pod) if pod is not None else None
         if pod is None or run is None:
             return DONE
-        waits = [await self._refresh_tokens(key, pod, run), await self._write_status(pod, run)]
+        if self._static.get(key) is not None:
+            waits = [await self._mirror(key, pod, told, run)]
+        else:
+            waits = [await self._refresh_tokens(key, pod, run), await self._write_status(pod, run)]
         decided = plan(run.observed(pod), self._back_off, self._clock())
         if Remove() in decided.actions:
             waits.append(await self._remove(key, pod, run))
         return Result(requeue_after=min((each for each in waits if each is not None), default=None))
+
+    async def _mirror(
+        self, key: Key, pod: Object, told: Object | None, run: PodRun
+    ) -> float | None:
+        """Tell the API server of a static pod, by an object that mirrors it."""
+        status = pod_status(run.observed(pod), self._back_off, self._clock())
+        self._static.set_status(key, status)
+        try:
+            if told is None and not is_deleted(pod):
+                node = await self._client.get(NODES, self._node)
+                told = await self._client.create(PODS, mirror_of(pod, node))
+            if told is None:
+                return None
+            if not mirrors(told, pod):
+                return await self._delete(key, told)
+            # What the API server has added stays: its quality of service, for one.
+            await self._objects.set_status(told, {**(told.get("status") or {}), **status})
+        except (AlreadyExists, Conflict, NotFound):
+            return AFTER_CONFLICT
+        except KubeError as error:
+            log.v(4).info("static pod not mirrored", pod=str(key), error=str(error))
+            return RETRY
+        return None
 
     async def _refresh_tokens(self, key: Key, pod: Object, run: PodRun) -> float | None:
         """Get tokens that are missing or due; seconds until the next one is."""
@@ -89,10 +122,18 @@ class Reports:
     async def _remove(self, key: Key, pod: Object, run: PodRun) -> float | None:
         """The last step: the files, then the object."""
         run.remove_files()
+        told = self._cache.get(key)
+        wait = await self._delete(key, told) if told is not None else None
+        if self._static.get(key) is not None:
+            self._static.removed(key)
+            self._wake(key)
+        return wait
+
+    async def _delete(self, key: Key, told: Object) -> float | None:
+        """Remove the object; when to try again if that failed."""
+        uid = told["metadata"]["uid"]
         try:
-            await self._client.delete(
-                PODS, key.name, key.namespace, uid=pod["metadata"]["uid"], grace_seconds=0
-            )
+            await self._client.delete(PODS, key.name, key.namespace, uid=uid, grace_seconds=0)
         except (NotFound, Conflict):
             return None
         except KubeError as error:
