@@ -23,7 +23,7 @@ def sample(
 ) -> Iterator[ThisMachine]:
     """The node in the sample's namespace, where its two replicas are ready."""
     node = ThisMachine(this_machine.plane, NAMESPACE)
-    for manifest in ("operators/sample.yaml", "sample/deployment.yaml"):
+    for manifest in ("sample/rbac.yaml", "sample/deployment.yaml"):
         node.kubectl("apply", "--server-side", f"--filename={DEPLOY / manifest}")
     node.wait_rolled_out("sample-operator")
     yield node

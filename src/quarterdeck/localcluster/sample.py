@@ -16,7 +16,7 @@ LOG_COMMAND = (
 )
 """What shows the last lines of all replicas."""
 
-_MANIFESTS = ("operators/sample.yaml", "sample/deployment.yaml")
+_MANIFESTS = ("sample/rbac.yaml", "sample/deployment.yaml")
 _LIMIT = 90
 
 

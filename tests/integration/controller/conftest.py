@@ -10,7 +10,7 @@ import yaml
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.operator_process import OperatorProcess
 
-DEPLOYED = Path(__file__).parents[3] / "deploy" / "operators" / "sample.yaml"
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "sample" / "rbac.yaml"
 NAMESPACE = "quarterdeck-sample"
 
 
