@@ -14,7 +14,7 @@ from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import Status
 
 TRY = (
-    ("cluster operators; there are none yet", "get clusteroperators"),
+    ("what runs in it", "get nodes,deployments,pods --all-namespaces"),
     ("what the fields of a resource mean", "explain clusterversionoperator.spec"),
     (
         "pods on the simulated node",
@@ -97,6 +97,7 @@ def summary(status: Status, state: str, cluster: Cluster) -> str:
     """What runs, where, and three things to try."""
     lines = [
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
+        f"  it runs     {', '.join(component.name for component in status.components)}",
         f"  kubeconfig  {status.kubeconfig}",
         f"  to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
         f"  to stop it  {cluster.command('down')}",
