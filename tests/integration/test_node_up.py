@@ -47,6 +47,25 @@ def local(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Local]:
     local.run("down")
 
 
+def check_exec(local: Local) -> None:
+    """`local exec` runs a command in a pod, with its exit code; what cannot be says why."""
+    space = "--namespace=quarterdeck-sample"
+    pod = local.run("kubectl", "get", "pods", space, "--output=name").stdout.split()[0]
+    name = pod.removeprefix("pod/")
+    script = "hostname; echo $POD_NAMESPACE; grep CapEff /proc/self/status; touch /tmp/x; exit 7"
+    inside = local.run("exec", space, name, "--", "sh", "-c", script)
+    assert inside.returncode == 7
+    assert inside.stdout.splitlines() == [name, "quarterdeck-sample", "CapEff:\t0000000000000000"]
+    assert "Read-only file system" in inside.stderr
+    for options, why in (
+        ((space, "nobody"), '"nobody" not found'),
+        ((space, "--container=nope", name), "has no container nope, only operator"),
+    ):
+        refused = local.run("exec", *options, "--", "true")
+        assert refused.returncode == 2
+        assert why in refused.stderr
+
+
 def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> None:
     """Two nodes, two replicas; after `down` and `up` they run again, each one restart older."""
     first = local.run("up", "--sample")
@@ -55,6 +74,7 @@ def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> No
     assert "standing by" in first.stdout
     nodes = local.run("kubectl", "get", "nodes", "--output=name").stdout.split()
     assert nodes == ["node/simulated", "node/this-machine"]
+    check_exec(local)
     assert local.run("down").returncode == 0
     assert local.run("up").returncode == 0
     sample = ("deployment/sample-operator", "--namespace=quarterdeck-sample")

@@ -139,6 +139,31 @@ def kubectl(cluster: Cluster, arguments: tuple[str, ...]) -> None:
         os.execve(running.kubectl, ["kubectl", *arguments], environment)  # noqa: S606
 
 
+@local.command(name="exec")
+@cluster_options
+@click.option("--namespace", "-n", default="default", show_default=True, help="The pod's.")
+@click.option("--container", "-c", default="", help="Which one.  [default: the first]")
+@click.argument("pod")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_(
+    cluster: Cluster, namespace: str, container: str, pod: str, command: tuple[str, ...]
+) -> None:
+    """Run COMMAND in a container of POD on the node this-machine: POD -- COMMAND..."""
+    from quarterdeck.localcluster.errors import LocalClusterError
+    from quarterdeck.localcluster.node.entry import command_inside
+    from quarterdeck.localcluster.node.lookup import find_entry
+    from quarterdeck.localcluster.status import running_status
+
+    layout = _layout(cluster)
+    with errors_in_one_line(LocalClusterError, OSError):
+        running = running_status(layout)
+        if running is None:
+            raise NotRunning(f"the cluster does not run; start it with: {cluster.command('up')}")
+        entry = find_entry(layout, running.kubectl, namespace, pod, container)
+        words, variables = command_inside(entry, command)
+        os.execvpe(words[0], words, variables)  # noqa: S606
+
+
 @local.command()
 def binaries() -> None:
     """Get the cluster's programs, unless they are there, and say where they are."""

@@ -25,6 +25,7 @@ from quarterdeck.localcluster.node.containers import (
     Run,
     all_containers,
 )
+from quarterdeck.localcluster.node.entry import Entry, entry_path, write_entry
 from quarterdeck.localcluster.node.lifecycle import Start
 from quarterdeck.localcluster.node.logs import LogWriter, files
 from quarterdeck.localcluster.node.probes import Outcome, Row, follow_probe, make_probe
@@ -32,6 +33,7 @@ from quarterdeck.localcluster.node.process import Ended, Process
 from quarterdeck.localcluster.node.sandbox import Sandbox
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.volume_files import remove_tree
+from quarterdeck.localcluster.status import Identity
 
 EventType = Literal["Normal", "Warning"]
 Say = Callable[[EventType, str, str], None]
@@ -101,6 +103,7 @@ class PodRun:
         process.ended.add_done_callback(lambda future: self._ended(name, run, future.result()))
         await process.start()
         if not process.ended.done():
+            self._note_entry(name, process)
             self._spawn(name, self._watch_health(spec))
             self._say("Normal", "Started", f"Container {name} started")
 
@@ -206,6 +209,14 @@ class PodRun:
                 self._say("Warning", "FailedPreStopHook", f"{name}: {outcome.message}")
         self._change_run(name, pre_stop_pending=False)
         self._wake()
+
+    def _note_entry(self, name: str, process: Process) -> None:
+        """Write down how to get into the container, for `quarterdeck local exec`."""
+        identity = Identity.of(process.pid) if process.pid else None
+        if identity is not None:
+            sandbox = process.sandbox
+            entry = Entry(process=identity, root=sandbox.root, user=sandbox.user)
+            write_entry(entry_path(self.directory, name), entry)
 
     def _spawn(self, container: str, work: Coroutine[Any, Any, None]) -> None:
         """A task that belongs to a container's run and ends with it."""

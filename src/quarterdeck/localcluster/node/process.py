@@ -114,7 +114,7 @@ class Process:
             return START_FAILED, "the container does not run"
         await self._until_set_up(self.pid)
         inside = await asyncio.create_subprocess_exec(
-            *entering(self.sandbox, self.pid, command),
+            *entering(self.pid, command, root=self.sandbox.root, user=self.sandbox.user),
             executable=shutil.which("nsenter"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

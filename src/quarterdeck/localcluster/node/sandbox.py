@@ -75,19 +75,19 @@ def program(sandbox: Sandbox) -> list[str]:
     return [*_become(sandbox.user), *sandbox.command]
 
 
-def entering(sandbox: Sandbox, pid: int, command: Sequence[str]) -> list[str]:
+def entering(pid: int, command: Sequence[str], *, root: bool, user: User | None) -> list[str]:
     """A command line that runs a command inside a container, beside its process `pid`.
 
-    It has no more rights than that process. Its variables are read from the process's own
-    by the program that starts this, and are not on the command line.
+    It has no more rights than that process. Its variables are given to the program that is
+    started so, and are not on the command line.
     """
-    space = [] if sandbox.root else ["--user", "--preserve-credentials"]
+    space = [] if root else ["--user", "--preserve-credentials"]
     enter = ["nsenter", "--target", str(pid), *space, "--mount", "--pid", "--ipc", "--uts"]
     drop = ["setpriv", "--no-new-privs", "--inh-caps=-all"]
-    if sandbox.root:
+    if root:
         drop += ["--bounding-set=-all"]
-    if sandbox.user:
-        drop += _user_options(sandbox.user)
+    if user:
+        drop += _user_options(user)
     return [*enter, "--root", "--wd", "--", *drop, *command]
 
 
