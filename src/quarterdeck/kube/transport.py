@@ -226,7 +226,7 @@ class Transport:
                 connector=aiohttp.TCPConnector(
                     # How much is in flight is the callers' business: workers and watches.
                     limit=0,
-                    ssl=self.connection.tls or False,
+                    ssl=self.connection.tls or True,
                     # Below the server's 90 s, so that we are the one who closes.
                     keepalive_timeout=60,
                     socket_factory=_socket,
