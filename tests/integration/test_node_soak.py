@@ -135,10 +135,9 @@ def test_nothing_is_left_of_pods_that_come_and_go(new_control_plane: NewControlP
     node.wait(lambda: node.list("pods"), lambda seen: not seen, limit=300)
     node.wait(lambda: list(plane.layout.pods.iterdir()), lambda seen: not seen)
     node.wait(lambda: agent.children, lambda seen: not seen)
-    node.wait(
-        lambda: (agent.descriptors, agent.mounts),
-        lambda seen: seen[0] <= before[0] + 10 and seen[1] == before[1],
-    )
+    # Connections to the API server may wait for their next use; what leaks is more than that.
+    assert agent.descriptors <= before[0] + 40
+    assert agent.mounts == before[1]
     # It may grow while it warms up, and not after: the second half is no larger than the first.
     half = len(memory) // 2
     assert max(memory[half:]) < max(memory[: half + 1]) * 1.15 + 5, memory
