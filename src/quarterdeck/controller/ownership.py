@@ -5,6 +5,7 @@ does not take fields away from that entry. `objects.py` says when that matters.
 """
 
 from quarterdeck.api.meta import Object
+from quarterdeck.kube.compare import merged_fields
 
 
 def rebooked(entries: list[Object], manager: str) -> list[Object]:
@@ -14,7 +15,7 @@ def rebooked(entries: list[Object], manager: str) -> list[Object]:
     others = [entry for entry in entries if entry not in created and entry not in applied]
     fields: Object = {}
     for entry in (*applied, *created):
-        fields = _union(fields, entry.get("fieldsV1") or {})
+        fields = merged_fields(fields, entry.get("fieldsV1") or {})
     latest = (applied or created)[0]
     return [*others, {**latest, "operation": "Apply", "fieldsV1": fields}]
 
@@ -26,10 +27,3 @@ def _is_ours(entry: Object, manager: str, operation: str) -> bool:
         and entry.get("operation") == operation
         and not entry.get("subresource")
     )
-
-
-def _union(one: Object, other: Object) -> Object:
-    both = dict(one)
-    for key, inner in other.items():
-        both[key] = _union(both[key], inner) if key in both else inner
-    return both

@@ -48,7 +48,7 @@ def unsettled(live: Object, desired: Object, manager: str, subresource: str = ""
     applied = owned_fields(live, manager, "Apply", subresource)
     created = owned_fields(live, manager, "Update", subresource)
     want = _content(desired)
-    for path in _lacking_map(want, live, _merged(applied, created), ()):
+    for path in _lacking_map(want, live, merged_fields(applied, created), ()):
         yield ".".join(path)
     for path, _, _ in _unwanted(applied, want, live, ()):
         yield ".".join(path)
@@ -78,7 +78,7 @@ def owned_fields(live: Object, manager: str, operation: str, subresource: str = 
             and entry.get("operation") == operation
             and entry.get("subresource", "") == subresource
         ):
-            owned = _merged(owned, entry.get("fieldsV1") or {})
+            owned = merged_fields(owned, entry.get("fieldsV1") or {})
     return owned
 
 
@@ -91,12 +91,13 @@ def _content(desired: Object) -> Object:
     return content
 
 
-def _merged(one: Tree, other: Tree) -> Tree:
+def merged_fields(one: Tree, other: Tree) -> Tree:
+    """The fields that are in either tree."""
     if not one or not other:
         return one or other
     both = dict(one)
     for key, subtree in other.items():
-        both[key] = _merged(both[key], subtree) if key in both else subtree
+        both[key] = merged_fields(both[key], subtree) if key in both else subtree
     return both
 
 
