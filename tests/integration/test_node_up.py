@@ -77,12 +77,12 @@ def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> No
     check_exec(local)
     assert local.run("down").returncode == 0
     assert local.run("up").returncode == 0
-    sample = ("deployment/sample-operator", "--namespace=quarterdeck-sample")
-    again = local.run("kubectl", "rollout", "status", *sample, "--timeout=90s")
-    assert again.returncode == 0, again.stderr
-    restarts = "--output=jsonpath={.items[*].status.containerStatuses[0].restartCount}"
-    pods = local.run("kubectl", "get", "pods", "--namespace=quarterdeck-sample", restarts)
-    assert pods.stdout == "1 1"
+    # What the pods said last is true again only when the node's agent has looked at them.
+    restarted = "--for=jsonpath={.status.containerStatuses[0].restartCount}=1"
+    for condition in (restarted, "--for=condition=Ready"):
+        pods = ("pods", "--all", "--namespace=quarterdeck-sample", "--timeout=90s")
+        again = local.run("kubectl", "wait", condition, *pods)
+        assert again.returncode == 0, again.stderr
 
 
 def test_without_bubblewrap_up_says_so_in_one_line(local: Local, tmp_path: Path) -> None:

@@ -270,8 +270,8 @@ class ControlPlane:
         program = self.binaries.paths.get(component, Path(sys.executable))
         environment = {"HOME": str(self.layout.root), "PATH": os.defpath}
         if component == THIS_MACHINE:
-            # To find bubblewrap, and to hide the user's own kubeconfigs from pods.
-            inherited = ("PATH", "HOME", "KUBECONFIG")
+            # To find bubblewrap, and to hide the user's kubeconfigs and clusters from pods.
+            inherited = ("PATH", "HOME", "KUBECONFIG", "XDG_STATE_HOME")
             environment = {name: os.environ[name] for name in inherited if name in os.environ}
         return Process(
             component,

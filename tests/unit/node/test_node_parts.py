@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.localcluster.node.__main__ import secrets_of_the_user
 from quarterdeck.localcluster.node.addresses import HOSTS, NoAddressError, lock_network
 from quarterdeck.localcluster.node.heartbeat import keep_transitions, node_status
 from quarterdeck.localcluster.node.images import (
@@ -197,3 +198,22 @@ def test_a_heartbeat_moves_no_transition_time() -> None:
     kept = keep_transitions(new, old)["conditions"]
     assert {each["lastTransitionTime"] for each in kept} == {"2026-03-01T12:00:00Z"}
     assert {each["lastHeartbeatTime"] for each in kept} == {"2026-03-01T12:05:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("env", "hidden"),
+    [
+        pytest.param(
+            {"HOME": "/home/u"},
+            ["/home/u/.kube", "/home/u/.local/state/quarterdeck"],
+            id="kubeconfigs and the state of all clusters",
+        ),
+        pytest.param(
+            {"HOME": "/h", "XDG_STATE_HOME": "/s", "KUBECONFIG": "/k/one:relative:/k/two"},
+            ["/h/.kube", "/s/quarterdeck", "/k/one", "/k/two"],
+            id="wherever the user has put them",
+        ),
+    ],
+)
+def test_what_pods_do_not_see_of_the_user(env: dict[str, str], hidden: list[str]) -> None:
+    assert [str(path) for path in secrets_of_the_user(env)] == hidden

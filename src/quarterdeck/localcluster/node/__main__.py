@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -45,6 +46,14 @@ def main() -> None:
     asyncio.run(Agent(_settings(arguments, connection), connection, serving).run())
 
 
+def secrets_of_the_user(env: Mapping[str, str]) -> list[PurePosixPath]:
+    """What pods must not see of the user's own: kubeconfigs, and the state of other clusters."""
+    home = env.get("HOME", "/")
+    state = env.get("XDG_STATE_HOME") or f"{home}/.local/state"
+    paths = [f"{home}/.kube", f"{state}/quarterdeck", *env.get("KUBECONFIG", "").split(":")]
+    return [PurePosixPath(path) for path in paths if path.startswith("/")]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck node", description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
@@ -68,15 +77,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSettings:
     server = urlsplit(connection.server)
-    kubeconfigs = [str(Path.home() / ".kube"), *os.environ.get("KUBECONFIG", "").split(":")]
-    hidden = [PurePosixPath(path) for path in kubeconfigs if path.startswith("/")]
     return NodeSettings(
         name=arguments.name,
         pods=arguments.pods,
         manifests=arguments.manifests,
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
-        masked=(*arguments.mask, PurePosixPath(arguments.pods), *hidden),
+        masked=(*arguments.mask, PurePosixPath(arguments.pods), *secrets_of_the_user(os.environ)),
         installation=this_installation(),
         root=os.geteuid() == 0,
         back_off=BackOff(
