@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
 from quarterdeck.kube import Cache, Client
+from quarterdeck.kube.collector import settle_collector
 from quarterdeck.kube.store import Index
 
 T = TypeVar("T", bound=TypedObject | Object)
@@ -89,3 +90,9 @@ class Caches:
             for key in wanted:
                 cache = self._caches[key]
                 tasks.create_task(cache.run(), name=f"cache of {key}")
+                tasks.create_task(_settle_after(cache), name=f"first list of {key}")
+
+
+async def _settle_after(cache: Cache[Any]) -> None:
+    await cache.wait_synced()
+    settle_collector()

@@ -26,7 +26,7 @@ from quarterdeck.kube.codec import (
     Listing,
     Modified,
 )
-from quarterdeck.kube.collector import collector_paused, settle_collector
+from quarterdeck.kube.collector import collector_paused
 from quarterdeck.kube.errors import (
     ApiError,
     Gone,
@@ -185,8 +185,6 @@ class Cache(Generic[T]):
                 int(pages[-1].resource_version),
                 {key for page in pages for key in page.unreadable},
             )
-            if not self.synced:
-                settle_collector()
         self._stale = False
         self.trouble = ""
         self._synced.set()

@@ -25,7 +25,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def settle_collector() -> None:
-    """Take what is here now for permanent, and look seldom at what comes; for a whole process."""
+    """Take what is here now for permanent, and look seldom at what comes; for a whole process.
+
+    Garbage in cycles that is here now stays too, so this is for the few caches that a process
+    starts with, and not for those that come and go.
+    """
     gc.freeze()
     if gc.get_threshold()[0] < _THRESHOLDS[0]:
         gc.set_threshold(*_THRESHOLDS)
