@@ -348,3 +348,26 @@ def test_a_token_is_renewed_before_it_expires(this_machine: ThisMachine) -> None
         lambda: this_machine.logs("holds"),
         lambda seen: any(word != first and len(word) == 32 for word in seen.split()),
     )
+
+
+def test_a_service_does_not_lead_to_a_pod_and_says_so(this_machine: ThisMachine) -> None:
+    """Kubernetes takes no loopback address as an endpoint; the controller manager warns."""
+    this_machine.apply(pod("web", container("sleep 60")))
+    this_machine.wait_pod("web", lambda seen: phase(seen) == "Running")
+    this_machine.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+        }
+    )
+    this_machine.wait(
+        lambda: [
+            event
+            for event in this_machine.list("events")
+            if event["involvedObject"]["name"] == "web"
+            and event["involvedObject"]["kind"] == "Service"
+            and event["type"] == "Warning"
+        ]
+    )
