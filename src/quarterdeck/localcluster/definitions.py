@@ -58,5 +58,15 @@ def _is_served(requests: Requests, name: str) -> bool:
     # Established comes first; until the storage is up, a list is answered by 429.
     spec = found["spec"]
     version = spec["versions"][0]["name"]
-    path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?resourceVersion=0"
-    return requests.send("GET", path).ok
+    served = f"apis/{spec['group']}/{version}"
+    path = f"/{served}/{spec['names']['plural']}?resourceVersion=0"
+    return requests.send("GET", path).ok and _is_described(requests, served, spec["names"]["kind"])
+
+
+def _is_described(requests: Requests, served: str, kind: str) -> bool:
+    """Whether `kubectl explain` knows the kind: descriptions come a second after the storage."""
+    index = requests.send("GET", "/openapi/v3")
+    if not index.ok or served not in index.json()["paths"]:
+        return False
+    described = requests.send("GET", f"/openapi/v3/{served}")
+    return described.ok and f'"kind":"{kind}"'.encode() in described.body
