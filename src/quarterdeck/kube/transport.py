@@ -112,6 +112,9 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # A connection that was broken off is closed by the event loop's next round, which
+            # may otherwise never come.
+            await asyncio.sleep(0)
 
     async def send(self, request: Request, timeout: float) -> bytes:
         """The body of the answer; an exception of `quarterdeck.kube.errors` otherwise."""

@@ -35,9 +35,9 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def this_installation() -> Installation:
-    """The installation that runs now: its environment, its interpreter, its package."""
-    package = Path(__file__).resolve().parents[2]
-    places = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.prefix).resolve(), package.parent}
+    """The installation that runs now: its environment, its interpreter, what it imports from."""
+    imported = {Path(entry) for entry in sys.path if Path(entry).is_dir() and entry}
+    places = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.prefix).resolve(), *imported}
     return Installation(
         programs=os.path.dirname(sys.executable),  # noqa: PTH120  # not resolved: a venv's own
         directories=tuple(sorted(PurePosixPath(place) for place in places)),
