@@ -203,10 +203,10 @@ class Transport:
                 try:
                     yield answer
                 except BaseException:
-                    if wire is not None:
-                        # TLS's farewell would wait for a peer that may be silent.
-                        wire.abort()
+                    _drop(wire)
                     raise
+            if wire is not None and wire.is_closing():
+                _drop(wire)
         except TimeoutError as error:
             why = f"no answer in {limits.total:.0f} s"
             raise RequestTimeout(request.method, request.path, why, sent=guard.sent) from error
@@ -240,6 +240,12 @@ class Transport:
                 trust_env=False,
             )
         return self._session
+
+
+def _drop(wire: asyncio.Transport | None) -> None:
+    """Close a connection at once: TLS's farewell would wait for a peer that may be silent."""
+    if wire is not None:
+        wire.abort()
 
 
 def _socket(address: Any) -> socket.socket:
