@@ -50,11 +50,11 @@ lock: setup ## Resolve the dependencies again and write the hashed requirements
 	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes --extra dev pyproject.toml -o requirements/dev.txt
 
-bench: setup ## Measure ours beside its peers; the machine should be idle (15 minutes)
+bench: setup ## Measure ours beside its peers; the machine should be idle
 	@$(BIN)/quarterdeck local binaries
 	@$(BIN)/python -m bench
 
-bench-quick: setup ## The same with smaller sizes (3 minutes)
+bench-quick: setup ## The same with smaller sizes
 	@$(BIN)/quarterdeck local binaries
 	@$(BIN)/python -m bench --quick
 

@@ -79,7 +79,7 @@ async def _measure(run: Run, names: list[str]) -> list[Measurement]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     sizes = parser.add_mutually_exclusive_group()
-    for name, what in (("quick", "smaller sizes, under 3 minutes"), ("try", "only to see it work")):
+    for name, what in (("quick", "smaller sizes"), ("try", "only to see it work")):
         sizes.add_argument(
             f"--{name}", dest="size", action="store_const", const=name, default="full", help=what
         )
