@@ -8,11 +8,12 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quarterdeck import log as logs
+from quarterdeck.cli.run_options import OPTIONS, given_options
 from quarterdeck.operators import OPERATORS
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ log = logs.get_logger("run")
     help="Where /healthz, /readyz and /metrics are served; port 0 picks one.",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
-@click.pass_obj
+@click.pass_context
 def run(
-    verbosity: int,
+    ctx: click.Context,
     *,
     names: tuple[str, ...],
     kubeconfig: str | None,
@@ -65,6 +66,7 @@ def run(
     retry_period: float,
     probe_address: str,
     log_format: logs.LogFormat,
+    **_of_one_operator: Any,
 ) -> None:
     """Run operators until stopped.
 
@@ -86,10 +88,12 @@ def run(
         election=times if leader_elect else None,
         probe_address=probe_address,
     )
-    logs.configure(verbosity=verbosity, fmt=log_format)
+    logs.configure(verbosity=ctx.obj, fmt=log_format)
+    names = names or tuple(sorted(OPERATORS))
+    given = given_options(ctx, names)
     chosen = [
-        _operator(name, lease_namespace or os.environ.get("POD_NAMESPACE"))
-        for name in dict.fromkeys(names or sorted(OPERATORS))
+        _operator(name, given.get(name, {}), lease_namespace or os.environ.get("POD_NAMESPACE"))
+        for name in dict.fromkeys(names)
     ]
     try:
         connection = connect(kubeconfig, context, os.environ)
@@ -99,6 +103,9 @@ def run(
         log.error("exiting", reason=f"{type(error).__name__}: {error}")
         sys.exit(1)
     log.info("stopped")
+
+
+run.params += [option for options in OPTIONS.values() for option in options]
 
 
 def identity(env: Mapping[str, str]) -> str:
@@ -120,7 +127,9 @@ def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str])
     return load_kubeconfig(kubeconfig, context, env)
 
 
-def _operator(name: str, lease_namespace: str | None) -> "Operator":
+def _operator(
+    name: str, options: Mapping[str, Any], lease_namespace: str | None
+) -> "Operator":
     from functools import partial
 
     from quarterdeck.controller import Operator
@@ -128,7 +137,7 @@ def _operator(name: str, lease_namespace: str | None) -> "Operator":
 
     return Operator(
         name=name,
-        setup=partial(set_up, name),
+        setup=partial(set_up, name, options),
         field_manager=field_manager(name),
         lease_namespace=lease_namespace or OPERATORS[name].namespace,
         lease_name=OPERATORS[name].lease,

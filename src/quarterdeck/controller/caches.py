@@ -22,6 +22,7 @@ class CacheKey(NamedTuple):
     name: str
     label_selector: str
     field_selector: str
+    all_managed_fields: bool
 
     def __str__(self) -> str:
         """The resource with what narrows it, as a person would say it."""
@@ -51,6 +52,7 @@ class Caches:
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
+        all_managed_fields: bool = False,
     ) -> tuple[CacheKey, Cache[T]]:
         """The cache for these objects, the same one for everybody who asks for the same."""
         key = CacheKey(
@@ -60,6 +62,7 @@ class Caches:
             name,
             label_selector,
             field_selector,
+            all_managed_fields,
         )
         cache = self._caches.get(key)
         if cache is None:
@@ -71,6 +74,7 @@ class Caches:
                 label_selector=label_selector,
                 field_selector=field_selector,
                 own_manager=self._managers,
+                keep_all_managed_fields=all_managed_fields,
             )
         cache.add_indexes(indexes or {})
         return key, cast("Cache[T]", cache)

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
 from quarterdeck.controller.caches import CacheKey, Caches
@@ -90,8 +91,12 @@ class Manager:
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
+        all_managed_fields: bool = False,
     ) -> Cache[T]:
-        """The process's cache of these objects; synced before any controller runs."""
+        """The process's cache of these objects; synced before any controller runs.
+
+        Of managedFields it keeps the process's own entries, unless all are asked for.
+        """
         key, cache = self._shared.caches.get(
             resource,
             namespace=namespace or self._shared.namespace,
@@ -99,6 +104,7 @@ class Manager:
             label_selector=label_selector,
             field_selector=field_selector,
             indexes=indexes,
+            all_managed_fields=all_managed_fields,
         )
         self._caches[key] = cache
         return cache
@@ -138,6 +144,11 @@ class Manager:
         for watch in controller.watches:
             self._cache_of(watch)
         self._controllers.append(controller)
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Where an operator adds metrics of its own."""
+        return self._shared.metrics.registry
 
     @property
     def cache_keys(self) -> list[CacheKey]:
@@ -213,6 +224,7 @@ class Manager:
             name=watch.name,
             label_selector=watch.label_selector,
             field_selector=watch.field_selector,
+            all_managed_fields=watch.all_managed_fields,
         )
 
     def _guarded(

@@ -24,14 +24,10 @@ from quarterdeck.controller.manager import Manager, Shared
 from quarterdeck.controller.metrics import Metrics
 from quarterdeck.controller.probes import serve_probes
 from quarterdeck.kube import Client, Connection, RequestMetrics
+from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.log import get_logger
 
 log = get_logger("controller.process")
-
-
-def boot_clock() -> float:
-    """Seconds since boot; unlike the monotonic clock it counts a machine's sleep too."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def wall_clock() -> datetime:
@@ -61,6 +57,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     field_manager: str
     lease_namespace: str
     lease_name: str
+    """Empty for an operator whose replicas all work at once."""
 
 
 class NothingToRun(Exception):  # noqa: N818 - reads as what happened
@@ -165,11 +162,12 @@ class Process:
             ),
             lease=lease,
         )
-        self._metrics.leaders.watch(operator.lease_name, lambda: float(manager.leads))
+        if lease is not None:
+            self._metrics.leaders.watch(operator.lease_name, lambda: float(manager.leads))
         return manager
 
     def _lease(self, operator: Operator, client: Client) -> Lease | None:
-        if self._settings.election is None:
+        if self._settings.election is None or not operator.lease_name:
             return None
         candidate = Candidate(
             namespace=operator.lease_namespace,

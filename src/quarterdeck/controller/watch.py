@@ -64,6 +64,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
     name: str = ""
     label_selector: str = ""
     field_selector: str = ""
+    all_managed_fields: bool = False
 
     def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
         """What to call for each change; it is the hot path of every watch event."""

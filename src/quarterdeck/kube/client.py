@@ -8,6 +8,7 @@ the answer to each write at once.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -107,6 +108,10 @@ class Client:
     @before_write.setter
     def before_write(self, check: Callable[[], None] | None) -> None:
         self._transport.before_write = check
+
+    def server_time(self) -> datetime | None:
+        """The server's time of day, to the second; None before its first answer to this client."""
+        return self._transport.clock.now()
 
     @contextmanager
     def listening(self, resource: Resource[T], listener: WriteListener[T]) -> Iterator[None]:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlencode
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -32,6 +33,7 @@ from quarterdeck.kube.errors import (
 )
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.redact import loggable
+from quarterdeck.kube.server_clock import ServerClock
 from quarterdeck.log import enabled, get_logger
 
 log = get_logger("kube.client")
@@ -40,6 +42,14 @@ ATTEMPTS = 5
 LONGEST_WAIT = 10.0
 """Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
 STREAM_BUFFER = 1 << 20
+_CLOSING_ROUNDS = 10
+"""Turns of the event loop; a socket that was shut down is closed in the third."""
+_KEEP_ALIVE = (
+    ("TCP_KEEPIDLE", 30),
+    ("TCP_KEEPINTVL", 10),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 60_000),
+)
 
 Query = Mapping[str, str]
 
@@ -103,17 +113,32 @@ class Transport:
     def __init__(self, connection: Connection, *, metrics: RequestMetrics | None = None) -> None:
         self.connection = connection
         self.before_write: Callable[[], None] | None = None
+        self.clock = ServerClock()
         self._metrics = metrics
         self._host = connection.host
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # A connection that was broken off is closed by the event loop's next round, which
-            # may otherwise never come.
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """End the connections that the pool does not know, and wait until they are gone.
+
+        One whose TLS handshake was broken off waits for its peer's farewell, up to 30 s, and
+        its event loop may be gone by then.
+        """
+        for _ in range(_CLOSING_ROUNDS):
+            still_open = [one for one in self._sockets if one.fileno() != -1]
+            if not still_open:
+                return
+            for one in still_open:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
             await asyncio.sleep(0)
 
     async def send(self, request: Request, timeout: float) -> bytes:
@@ -198,6 +223,7 @@ class Transport:
                 read_bufsize=STREAM_BUFFER,
             ) as answer:
                 code = str(answer.status)
+                self.clock.hear(answer.headers.get("Date"))
                 # Taken now: an answer that is broken off lets go of its connection first.
                 wire = answer.connection.transport if answer.connection else None
                 try:
@@ -232,7 +258,7 @@ class Transport:
                     ssl=self.connection.tls or True,
                     # Below the server's 90 s, so that we are the one who closes.
                     keepalive_timeout=60,
-                    socket_factory=_socket,
+                    socket_factory=self._socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=headers,
@@ -241,27 +267,22 @@ class Transport:
             )
         return self._session
 
+    def _socket(self, address: Any) -> socket.socket:
+        """A socket that notices within a minute that the other machine is gone."""
+        family, kind, protocol, _, _ = address
+        sock = socket.socket(family, kind, protocol)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE:
+            if hasattr(socket, name):  # Linux has all of them
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        self._sockets.add(sock)
+        return sock
+
 
 def _drop(wire: asyncio.Transport | None) -> None:
     """Close a connection at once: TLS's farewell would wait for a peer that may be silent."""
     if wire is not None:
         wire.abort()
-
-
-def _socket(address: Any) -> socket.socket:
-    """A socket that notices within a minute that the other machine is gone."""
-    family, kind, protocol, _, _ = address
-    sock = socket.socket(family, kind, protocol)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", 30),
-        ("TCP_KEEPINTVL", 10),
-        ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", 60_000),
-    ):
-        if hasattr(socket, name):  # Linux has all of them
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return sock
 
 
 def _log_exchange(request: Request, status: int, body: bytes, took: float) -> None:

@@ -4,7 +4,8 @@ Nothing is imported until an operator is asked for.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,11 +19,13 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
     """An operator's names."""
 
     setup: str
-    """`module:function`; the function is given a Manager."""
+    """`module:function`; given a Manager, and the settings where the operator has some."""
     namespace: str
     """Where it runs unless POD_NAMESPACE says otherwise; its Lease is there."""
     lease: str
-    """The name of its Lease, ServiceAccount and Deployment."""
+    """The name of its Lease, ServiceAccount and Deployment; empty where none is elected."""
+    settings: str = ""
+    """`module:struct` of what can be set for it; `quarterdeck.cli.run_options` has the options."""
 
 
 OPERATORS = {
@@ -39,8 +42,16 @@ def field_manager(name: str) -> str:
     return f"quarterdeck-{name}"
 
 
-def set_up(name: str, manager: "Manager") -> None:
-    """Import an operator and let it add its controllers."""
-    module, _, function = OPERATORS[name].setup.partition(":")
-    setup: Callable[[Manager], None] = getattr(importlib.import_module(module), function)
-    setup(manager)
+def set_up(name: str, options: Mapping[str, Any], manager: "Manager") -> None:
+    """Import an operator and let it add its controllers; options are fields of its settings."""
+    registered = OPERATORS[name]
+    setup: Callable[..., None] = _load(registered.setup)
+    if registered.settings:
+        setup(manager, _load(registered.settings)(**options))
+    else:
+        setup(manager)
+
+
+def _load(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
 from quarterdeck.controller.controller import Workers
-from quarterdeck.controller.process import boot_clock
+from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.kube import Cache, Client, Connection
 from quarterdeck.localcluster.node.addresses import Network, lock_network
 from quarterdeck.localcluster.node.heartbeat import Heartbeat

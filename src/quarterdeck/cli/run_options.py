@@ -1,0 +1,28 @@
+"""The options of `quarterdeck run` that belong to one operator each.
+
+An option's parameter name is the field of the operator's settings that it sets; its default
+is the field's own, so it has none here.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import click
+
+OPTIONS: dict[str, tuple[click.Option, ...]] = {}
+"""By operator."""
+
+
+def given_options(ctx: click.Context, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
+    """What was given on the command line, by operator; for one that does not run, an error."""
+    given: dict[str, dict[str, Any]] = {}
+    for operator, options in OPTIONS.items():
+        for option in options:
+            name = option.name or ""
+            if ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+                continue
+            if operator not in chosen:
+                flag = max(option.opts, key=len)
+                raise click.UsageError(f"{flag} is for {operator}: add --operator {operator}")
+            given.setdefault(operator, {})[name] = ctx.params[name]
+    return given
