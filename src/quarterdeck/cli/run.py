@@ -54,6 +54,7 @@ log = logs.get_logger("run")
 @click.pass_context
 def run(
     ctx: click.Context,
+    /,
     *,
     names: tuple[str, ...],
     kubeconfig: str | None,
@@ -127,9 +128,7 @@ def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str])
     return load_kubeconfig(kubeconfig, context, env)
 
 
-def _operator(
-    name: str, options: Mapping[str, Any], lease_namespace: str | None
-) -> "Operator":
+def _operator(name: str, options: Mapping[str, Any], lease_namespace: str | None) -> "Operator":
     from functools import partial
 
     from quarterdeck.controller import Operator

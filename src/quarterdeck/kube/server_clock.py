@@ -1,4 +1,4 @@
-"""The API server's clock: what its last answer said, and the time since on a clock that never jumps."""
+"""The API server's clock: its last answer's, plus the time since on a clock that never jumps."""
 
 import time
 from collections.abc import Callable

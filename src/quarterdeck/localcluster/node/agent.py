@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
 from quarterdeck.controller.controller import Workers
-from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.kube import Cache, Client, Connection
+from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.localcluster.node.addresses import Network, lock_network
 from quarterdeck.localcluster.node.heartbeat import Heartbeat
 from quarterdeck.localcluster.node.named import NamedObjects
