@@ -9,6 +9,7 @@ from quarterdeck import __version__
 COMMANDS = {
     "completion": "quarterdeck.cli.completion:completion",
     "local": "quarterdeck.cli.local:local",
+    "log-level": "quarterdeck.cli.log_level:log_level",
     "payload": "quarterdeck.cli.payload:payload",
     "run": "quarterdeck.cli.run:run",
 }
@@ -17,6 +18,7 @@ COMMANDS = {
 SUMMARIES = {
     "completion": "Print the completion script for SHELL.",
     "local": "Run a real Kubernetes control plane on this machine.",
+    "log-level": "See and change how much the cluster version operator logs.",
     "payload": "Check a release payload, without a cluster.",
     "run": "Run operators until stopped.",
 }

@@ -1,7 +1,8 @@
 """The options of `quarterdeck run` that belong to one operator each.
 
 An option's parameter name is the field of the operator's settings that it sets; its default
-is the field's own, so it has none here.
+is the field's own, so it has none here. One that a container is given in its environment, as
+the release's version is, names the variable here.
 """
 
 from collections.abc import Collection
@@ -9,7 +10,23 @@ from typing import Any
 
 import click
 
-OPTIONS: dict[str, tuple[click.Option, ...]] = {}
+OPTIONS: dict[str, tuple[click.Option, ...]] = {
+    "cluster-version": (
+        click.Option(
+            ["--release-version"],
+            envvar="RELEASE_VERSION",
+            show_envvar=True,
+            help="The release that this operator belongs to.  [default: the program's version]",
+        ),
+        click.Option(
+            ["--cluster-profile", "profile"],
+            envvar="CLUSTER_PROFILE",
+            show_envvar=True,
+            help="Which of the payload's manifests are for this cluster."
+            "  [default: self-managed-high-availability]",
+        ),
+    ),
+}
 """By operator."""
 
 
@@ -19,9 +36,12 @@ def given_options(ctx: click.Context, chosen: Collection[str]) -> dict[str, dict
     for operator, options in OPTIONS.items():
         for option in options:
             name = option.name or ""
-            if ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+            source = ctx.get_parameter_source(name)
+            if source is click.core.ParameterSource.DEFAULT:
                 continue
             if operator not in chosen:
+                if source is click.core.ParameterSource.ENVIRONMENT:
+                    continue
                 flag = max(option.opts, key=len)
                 raise click.UsageError(f"{flag} is for {operator}: add --operator {operator}")
             given.setdefault(operator, {})[name] = ctx.params[name]

@@ -56,11 +56,14 @@ class Controller:
         workers: int = 1,
         needs_leader: bool = True,
         backoff: Backoff | None = None,
+        at_start: Sequence[Key] = (),
     ) -> None:
+        """Reconcile what the watches say, and the keys of `at_start` once when it starts."""
         self.name = name
         self.watches = tuple(watches)
         self.workers = workers
         self.needs_leader = needs_leader
+        self.at_start = tuple(at_start)
         self._reconcile = reconcile
         self._backoff = backoff
         self._log = log.bind(controller=name)

@@ -77,6 +77,7 @@ class Manager:
         self._shared = shared
         self._lease = lease
         self._caches: dict[CacheKey, Cache[Any]] = {}
+        self._required: set[CacheKey] = set()
         self._controllers: list[Controller] = []
         self._at_work: dict[Workers, asyncio.Task[None]] = {}
         self._crash: asyncio.Future[None] | None = None
@@ -92,10 +93,12 @@ class Manager:
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
         all_managed_fields: bool = False,
+        optional: bool = False,
     ) -> Cache[T]:
         """The process's cache of these objects; synced before any controller runs.
 
-        Of managedFields it keeps the process's own entries, unless all are asked for.
+        Of managedFields it keeps the process's own entries, unless all are asked for. An
+        optional one is empty where the server has no such type, and then holds nothing up.
         """
         key, cache = self._shared.caches.get(
             resource,
@@ -107,6 +110,8 @@ class Manager:
             all_managed_fields=all_managed_fields,
         )
         self._caches[key] = cache
+        if not optional:
+            self._required.add(key)
         return cache
 
     def objects(
@@ -118,6 +123,8 @@ class Manager:
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
+        all_managed_fields: bool = False,
+        optional: bool = False,
         fenced: bool = True,
     ) -> Objects[T]:
         """These objects, to read from the cache and to write as this operator.
@@ -132,6 +139,8 @@ class Manager:
             label_selector=label_selector,
             field_selector=field_selector,
             indexes=indexes,
+            all_managed_fields=all_managed_fields,
+            optional=optional,
         )
         client = self.client if fenced else self.replica_client
         return Objects(resource, cache, client, self.field_manager)
@@ -159,7 +168,7 @@ class Manager:
     def trouble(self) -> str:
         """Why the operator is not ready, in one line; empty when it is."""
         for key, cache in self._caches.items():
-            if not cache.synced:
+            if not cache.synced and not (cache.missing and key not in self._required):
                 return f"waiting for {key}" + (f": {cache.trouble}" if cache.trouble else "")
         if self._lease is not None and self._lease.trouble:
             return self._lease.trouble
@@ -176,8 +185,9 @@ class Manager:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name=f"{self.name} events")
             tasks.create_task(self._fail_when_crashed(self._crash), name=f"{self.name} crash")
-            for cache in self._caches.values():
-                await cache.wait_synced()
+            for key, cache in self._caches.items():
+                required = key in self._required
+                await (cache.wait_synced() if required else cache.wait_answered())
             log.info("caches synced", operator=self.name, caches=len(self._caches))
             self._start(tasks, leader=False)
             if self._lease is not None:
@@ -213,6 +223,8 @@ class Manager:
             for watch in controller.watches:
                 handler = watch.handler(workers.queue.add)
                 self._cache_of(watch).subscribe(self._guarded(controller.name, handler))
+            for key in controller.at_start:
+                workers.queue.add(key)
             task = tasks.create_task(workers.run(), name=f"controller {controller.name}")
             self._at_work[workers] = task
             log.info("controller started", controller=controller.name, workers=controller.workers)
@@ -225,6 +237,7 @@ class Manager:
             label_selector=watch.label_selector,
             field_selector=watch.field_selector,
             all_managed_fields=watch.all_managed_fields,
+            optional=watch.optional,
         )
 
     def _guarded(

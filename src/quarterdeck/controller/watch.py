@@ -65,6 +65,8 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
     label_selector: str = ""
     field_selector: str = ""
     all_managed_fields: bool = False
+    optional: bool = False
+    """Whether the controller also runs where there is no such resource type."""
 
     def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
         """What to call for each change; it is the hot path of every watch event."""

@@ -31,6 +31,7 @@ from quarterdeck.kube.errors import (
     ApiError,
     Gone,
     KubeError,
+    NotFound,
     ServerError,
     error_from_status,
 )
@@ -45,6 +46,8 @@ T = TypeVar("T", bound="TypedObject | Object")
 
 WATCH_TIMEOUT = 300.0
 """Seconds after which the server ends a watch, at least; up to half as much is added at random."""
+MISSING_PAUSE = 5.0
+"""The most seconds between two looks for a resource type that the server does not have."""
 
 
 class Cache(Generic[T]):
@@ -83,6 +86,8 @@ class Cache(Generic[T]):
         self._backoff = Backoff(0.2, 30.0)
         self._stale = True  # a list is needed before the next watch
         self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
+        self._missing = False
         self.trouble = ""
         """Why the server could not be followed last time, in one line; empty if it could."""
 
@@ -100,6 +105,15 @@ class Cache(Generic[T]):
     async def wait_synced(self) -> None:
         """Return when the first list is in."""
         await self._synced.wait()
+
+    @property
+    def missing(self) -> bool:
+        """Whether the server said last that it has no such resource type; it is looked for on."""
+        return self._missing
+
+    async def wait_answered(self) -> None:
+        """Return when the first list is in, or the server has no such resource type."""
+        await self._answered.wait()
 
     def get(self, key: Key) -> T | None:
         """The object, shared: do not change it."""
@@ -160,6 +174,10 @@ class Cache(Generic[T]):
                     await self._wait_after(error)
 
     async def _wait_after(self, error: KubeError) -> None:
+        if isinstance(error, NotFound):
+            self._note_missing(error)
+            await asyncio.sleep(min(MISSING_PAUSE, self._backoff.next()))
+            return
         if isinstance(error, Gone):
             self._stale = True
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
@@ -176,6 +194,15 @@ class Cache(Generic[T]):
         asked = error.retry_after if isinstance(error, ApiError) else 0.0
         await asyncio.sleep(max(asked, self._backoff.next()))
 
+    def _note_missing(self, error: NotFound) -> None:
+        """Take it that there are no objects, because there is no such type."""
+        say = log.v(4).info if self._missing else log.warning
+        say("resource type is not there, looking for it", resource=self.resource.plural)
+        self.trouble = str(error)
+        self._missing = self._stale = True
+        self._store.replace((), self._store.version)
+        self._answered.set()
+
     async def _list(self) -> None:
         started = time.monotonic()
         with collector_paused():
@@ -187,7 +214,9 @@ class Cache(Generic[T]):
             )
         self._stale = False
         self.trouble = ""
+        self._missing = False
         self._synced.set()
+        self._answered.set()
         log.v(2).info(
             "cache listed",
             resource=self.resource.plural,

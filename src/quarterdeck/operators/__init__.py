@@ -29,6 +29,12 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OPERATORS = {
+    "cluster-version": Registered(
+        setup="quarterdeck.operators.cluster_version.controller:setup",
+        namespace="openshift-cluster-version",
+        lease="cluster-version-operator",
+        settings="quarterdeck.operators.cluster_version.settings:Settings",
+    ),
     "sample": Registered(
         setup="quarterdeck.operators.sample.controller:setup",
         namespace="quarterdeck-sample",

@@ -1,0 +1,18 @@
+"""The cluster version operator: what it is made of.
+
+Each part hangs its controllers into the manager by itself. Resource types may be missing when
+the operator starts, because it is the one that brings them: everything it watches is optional.
+"""
+
+from quarterdeck.controller import Manager
+from quarterdeck.operators.cluster_version.feature_gates.controller import add_feature_gates
+from quarterdeck.operators.cluster_version.log_level.controller import add_log_level
+from quarterdeck.operators.cluster_version.minimal_version import add_minimal_version
+from quarterdeck.operators.cluster_version.settings import Settings
+
+
+def setup(manager: Manager, settings: Settings) -> None:
+    """Add the operator's controllers."""
+    add_feature_gates(manager, settings)
+    add_log_level(manager, settings)
+    add_minimal_version(manager, settings)

@@ -1,0 +1,1 @@
+"""Feature gates: which are on for this release, and reporting it where nobody else does."""

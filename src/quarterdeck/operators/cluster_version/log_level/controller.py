@@ -1,0 +1,193 @@
+"""What the log level is made of: three controllers that cannot hold each other up.
+
+- `log-level` puts the level in force. It runs in every replica, leader or not, and makes no
+  request, so nothing that fails can keep a level from being applied.
+- `log-level-status` (leader) then says on the object that it is: observedGeneration means
+  applied. It tells of a change, and of a value that is no level, by an event.
+- `log-level-expiry` (leader) writes the level that follows when a level's time is over.
+
+The object is read as it is on the server and not as our type, because what is wrong with it has
+to be told and not to be skipped.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, assert_never
+
+from prometheus_client import Gauge
+
+from quarterdeck import log as logs
+from quarterdeck.api.config_v1 import FEATURE_GATES
+from quarterdeck.api.meta import Key, Object, TypedObject, foreign
+from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
+from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
+from quarterdeck.operators.cluster_version.feature_gates.gates import (
+    FEATURE_GATE_NAME,
+    LOG_LEVEL_GATE,
+    gate_is_on,
+)
+from quarterdeck.operators.cluster_version.log_level.decision import (
+    Decision,
+    Keep,
+    Observed,
+    Rewrite,
+    Unreadable,
+    decide,
+    expire,
+    is_gone,
+    unobserved,
+)
+from quarterdeck.operators.cluster_version.log_level.expiry import ANNOTATION, UNREADABLE_REMEDY
+from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
+from quarterdeck.operators.cluster_version.log_level.switch import Switch
+from quarterdeck.operators.cluster_version.settings import Settings
+
+log = logs.get_logger("cluster_version.log_level")
+
+CONFIGS = foreign(
+    CLUSTER_VERSION_OPERATORS.api_version,
+    CLUSTER_VERSION_OPERATORS.kind,
+    CLUSTER_VERSION_OPERATORS.plural,
+    namespaced=False,
+)
+_KEY = Key("", CONFIG_NAME)
+_SOON = 0.05
+"""Seconds; the server's clock is read to the second, so a time may be due a little later."""
+
+
+def add_log_level(manager: Manager, settings: Settings) -> None:
+    """Let the ClusterVersionOperator `cluster` decide how much this process logs."""
+    level = LogLevel(manager, settings)
+    gauge = Gauge(
+        "quarterdeck_log_verbosity",
+        "How much is logged now, in klog's numbers: 2 Normal, 4 Debug, 6 Trace, 8 TraceAll.",
+        registry=manager.registry,
+    )
+    gauge.set_function(logs.verbosity)
+    own = Watch(CONFIGS, name=CONFIG_NAME, optional=True)
+    gates = Watch(
+        FEATURE_GATES,
+        _the_config,
+        name=FEATURE_GATE_NAME,
+        all_managed_fields=True,
+        optional=True,
+    )
+    both: list[Watch[Any]] = [own, gates]
+    manager.add(Controller("log-level", level.apply, both, needs_leader=False))
+    manager.add(Controller("log-level-status", level.report, both))
+    manager.add(Controller("log-level-expiry", level.run_out, both))
+
+
+def _the_config(_gates: TypedObject | Object) -> Iterable[Key]:
+    return (_KEY,)
+
+
+class LogLevel:
+    """The controllers' reconciles."""
+
+    def __init__(self, manager: Manager, settings: Settings) -> None:
+        self._manager = manager
+        self._version = settings.release_version
+        self._configs = manager.objects(CONFIGS, name=CONFIG_NAME, optional=True)
+        self._gates = manager.cache(
+            FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
+        )
+        self._switch = Switch()
+
+    async def apply(self, key: Key) -> Result:
+        """Put the level in force in this replica."""
+        decision = self._apply(self._observe())
+        return DONE if decision.look_again is None else _in(decision.look_again)
+
+    async def report(self, key: Key) -> Result:
+        """Say on the object that its level is in force, after it is."""
+        seen = self._observe()
+        decision = self._apply(seen)
+        change = self._switch.untold_change()
+        config = seen.config
+        if config is None or is_gone(config) or not seen.gate_on:
+            return DONE
+        generation = unobserved(config)
+        if generation is None:
+            return DONE
+        events = self._manager.events
+        if change is not None:
+            note = "operatorLogLevel changed from {} to {}".format(*change)
+            events.event(config, "Normal", "OperatorLogLevelChanged", note, action="SetLogLevel")
+        if decision.fault:
+            log.warning("log level not known", said=decision.fault)
+            events.event(config, "Warning", "UnknownLogLevel", decision.fault, action="SetLogLevel")
+        status = config.get("status")
+        kept = status if isinstance(status, dict) else {}
+        await self._configs.set_status(config, {**kept, "observedGeneration": generation})
+        log.info("log level reported", level=decision.level, generation=generation)
+        return DONE
+
+    async def run_out(self, key: Key) -> Result:
+        """Write the level that follows, when the time of the one before is over."""
+        seen = self._observe()
+        config = seen.config
+        if config is None or is_gone(config) or not seen.gate_on:
+            return DONE
+        step = expire(config, seen.now)
+        match step:
+            case Keep():
+                return DONE if step.seconds is None else _in(step.seconds)
+            case Unreadable(text):
+                note = f"metadata.annotations[{ANNOTATION}]: {text[:100]!r} cannot be read, so "
+                note += f"the level stays; {UNREADABLE_REMEDY}"
+                self._manager.events.event(
+                    config, "Warning", "UnreadableExpiry", note, action="SetLogLevel"
+                )
+                return DONE
+            case Rewrite():
+                await self._rewrite(config, step)
+                return DONE
+            case _:
+                assert_never(step)
+
+    async def _rewrite(self, config: Object, step: Rewrite) -> None:
+        """Write the next level and take the expiry away, unless the object has changed."""
+        meta = config["metadata"]
+        patch: Object = {
+            "metadata": {
+                "uid": meta["uid"],
+                "resourceVersion": meta["resourceVersion"],
+                "annotations": {ANNOTATION: None},
+            }
+        }
+        if step.level is not None:
+            patch["spec"] = {"operatorLogLevel": step.level}
+        await self._manager.client.patch(
+            CONFIGS, CONFIG_NAME, patch, field_manager=self._manager.field_manager
+        )
+        log.info("expiry of the log level taken away", level=step.level, why=step.why)
+
+    def _apply(self, seen: Observed) -> Decision:
+        decision = decide(seen)
+        self._switch.turn(decision)
+        log.v(4).info(
+            "log level decided",
+            level=decision.level or "start-up",
+            verbosity=decision.verbosity,
+            why=decision.why,
+            gate=seen.gate_on,
+        )
+        return decision
+
+    def _observe(self) -> Observed:
+        gates = self._gates.get(Key("", FEATURE_GATE_NAME))
+        return Observed(
+            config=self._configs.get(_KEY),
+            gate_on=gate_is_on(gates, self._version, LOG_LEVEL_GATE),
+            startup=self._switch.startup,
+            now=self._now(),
+        )
+
+    def _now(self) -> datetime:
+        """The server's time, which is everybody's; ours before it has answered."""
+        return self._manager.replica_client.server_time() or self._manager.wall()
+
+
+def _in(seconds: float) -> Result:
+    return Result(requeue_after=max(seconds, _SOON))
