@@ -120,7 +120,7 @@ class LogLevel:
         status = config.get("status")
         kept = status if isinstance(status, dict) else {}
         await self._configs.set_status(config, {**kept, "observedGeneration": generation})
-        log.info("log level reported", level=decision.level, generation=generation)
+        log.info("log level reported", log_level=decision.level, generation=generation)
         return DONE
 
     async def run_out(self, key: Key) -> Result:
@@ -161,14 +161,14 @@ class LogLevel:
         await self._manager.client.patch(
             CONFIGS, CONFIG_NAME, patch, field_manager=self._manager.field_manager
         )
-        log.info("expiry of the log level taken away", level=step.level, why=step.why)
+        log.info("expiry of the log level taken away", log_level=step.level, why=step.why)
 
     def _apply(self, seen: Observed) -> Decision:
         decision = decide(seen)
         self._switch.turn(decision)
         log.v(4).info(
             "log level decided",
-            level=decision.level or "start-up",
+            log_level=decision.level or "start-up",
             verbosity=decision.verbosity,
             why=decision.why,
             gate=seen.gate_on,
