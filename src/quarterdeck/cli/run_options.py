@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from quarterdeck.cli.duration import Duration
+
 OPTIONS: dict[str, tuple[click.Option, ...]] = {
     "cluster-version": (
         click.Option(
@@ -24,6 +26,25 @@ OPTIONS: dict[str, tuple[click.Option, ...]] = {
             show_envvar=True,
             help="Which of the payload's manifests are for this cluster."
             "  [default: self-managed-high-availability]",
+        ),
+    ),
+    "staleness": (
+        click.Option(
+            ["--interval"],
+            type=Duration(),
+            help="How long an operator may be silent before it is asked for a sign of life, and "
+            "again before its conditions become Unknown.  [default: 10m]",
+        ),
+        click.Option(
+            ["--grace"],
+            type=Duration(positive=False),
+            help="How long nothing is written after the start, or after a sleep of the machine.  "
+            "[default: 30s]",
+        ),
+        click.Option(
+            ["--keep-upgradeable-false"],
+            is_flag=True,
+            help="Leave an Upgradeable=False alone, where Unknown would permit an upgrade.",
         ),
     ),
 }

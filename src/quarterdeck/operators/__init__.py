@@ -40,6 +40,12 @@ OPERATORS = {
         namespace="quarterdeck-sample",
         lease="sample-operator",
     ),
+    "staleness": Registered(
+        setup="quarterdeck.operators.staleness.controller:setup",
+        namespace="kube-system",
+        lease="",
+        settings="quarterdeck.operators.staleness.settings:Settings",
+    ),
 }
 
 

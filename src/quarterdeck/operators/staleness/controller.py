@@ -1,0 +1,198 @@
+"""The loop of the staleness checker: look, decide, look once more, write.
+
+The decision is `decide`, a pure function of the object and the API server's clock. Here is what
+happens around it: when an object is looked at, that nothing is written in the grace period, that
+the decision is made again on a fresh answer right before each write, and that a write is
+refused when the object has changed since. So any number of checkers may run; none is elected.
+"""
+
+import random
+from datetime import datetime
+
+from quarterdeck.api.meta import LEASES, Key, Object, foreign
+from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
+from quarterdeck.controller.metadata import fence
+from quarterdeck.kube import Forbidden, Invalid, NotFound
+from quarterdeck.log import get_logger
+from quarterdeck.operators.staleness.decide import (
+    Case,
+    Challenge,
+    Decision,
+    LookAgain,
+    State,
+    Verdict,
+    decide,
+)
+from quarterdeck.operators.staleness.evidence import Proof
+from quarterdeck.operators.staleness.gauges import Gauges
+from quarterdeck.operators.staleness.grace import Grace
+from quarterdeck.operators.staleness.leases import named_leases, newest, renewal
+from quarterdeck.operators.staleness.settings import Settings
+from quarterdeck.operators.staleness.sightings import Sightings
+
+log = get_logger("staleness")
+
+CLUSTER_OPERATORS = foreign(
+    "config.openshift.io/v1", "ClusterOperator", "clusteroperators", namespaced=False
+)
+"""As dictionaries: of objects that are not ours, every field survives."""
+
+POLL = 60.0
+"""Seconds after which an object is looked at again at the latest: clocks may jump. It costs no
+request."""
+
+SPREAD = 1.0
+"""Seconds over which several checkers spread, so that they seldom write at the same moment."""
+
+WORKERS = 8
+
+
+class Checker:
+    """One checker at work."""
+
+    def __init__(self, manager: Manager, settings: Settings) -> None:
+        self._manager = manager
+        self._settings = settings
+        self._client = manager.replica_client
+        self._cache = manager.cache(CLUSTER_OPERATORS, all_managed_fields=True)
+        self._gauges = Gauges(manager.registry)
+        self._grace = Grace(
+            settings.grace.total_seconds(), manager.clock(), manager.wall().timestamp()
+        )
+        self._sightings = Sightings()
+        self._renewals: dict[str, Proof | None] = {}
+        self._states: dict[str, State] = {}
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look at one ClusterOperator."""
+        obj = self._cache.get(key)
+        if obj is None:
+            self._forget(key.name)
+            return DONE
+        decision = self._judge(obj)
+        self._tell(obj, decision)
+        if isinstance(decision, Challenge | Verdict):
+            wait = self._grace.left(self._manager.clock(), self._manager.wall().timestamp())
+            if wait:
+                return Result(requeue_after=wait)
+            return self._after(await self._carry_out(key.name))
+        return self._after(decision)
+
+    async def _carry_out(self, name: str) -> Decision | None:
+        """Decide again on what the server says now, and write; None when that is all.
+
+        The answer to a write goes into the cache and wakes the controller again, and so does
+        the change of somebody who was faster: the `Conflict` is the runtime's to try again.
+        """
+        try:
+            obj: Object = await self._client.get(CLUSTER_OPERATORS, name)
+        except NotFound:
+            return None
+        self._renewals[name] = await self._renewal(obj)
+        decision = self._judge(obj)
+        if not isinstance(decision, Challenge | Verdict):
+            return decision
+        try:
+            written = await self._client.patch(
+                CLUSTER_OPERATORS,
+                name,
+                {"metadata": fence(obj), "status": {"conditions": decision.conditions}},
+                subresource="status",
+                field_manager=self._manager.field_manager,
+            )
+        except Invalid as error:
+            # Not to be written again and again: perhaps the definition or the object changes.
+            self._manager.events.event(
+                obj, "Warning", "CannotCheck", error.message, action=type(decision).__name__
+            )
+            log.warning("conditions refused by the server", operator=name, error=str(error))
+            return LookAgain(
+                state=decision.state,
+                evidence=decision.evidence,
+                at=self._now() + self._settings.interval,
+                then="challenge",
+                since=decision.evidence.alive.time,
+            )
+        except NotFound:
+            return None
+        self._say(written, decision)
+        return None
+
+    async def _renewal(self, obj: Object) -> Proof | None:
+        """When the operator last renewed a Lease that counts for it."""
+        proofs = []
+        for key in named_leases(obj):
+            try:
+                lease: Object = await self._client.get(LEASES, key.name, key.namespace)
+            except (NotFound, Forbidden) as error:
+                name = obj["metadata"]["name"]
+                log.warning("lease does not count", operator=name, error=str(error))
+                continue
+            proofs.append(renewal(lease))
+        return newest(proofs)
+
+    def _judge(self, obj: Object) -> Decision:
+        now, name = self._now(), obj["metadata"]["name"]
+        return decide(
+            Case(
+                object=obj,
+                now=now,
+                interval=self._settings.interval,
+                keep_upgradeable_false=self._settings.keep_upgradeable_false,
+                lease=self._renewals.get(name),
+                seen=self._sightings.look(obj, now),
+            )
+        )
+
+    def _now(self) -> datetime:
+        """The API server's time; ours only if it never says the time of day."""
+        return self._client.server_time() or self._manager.wall()
+
+    def _after(self, decision: Decision | None) -> Result:
+        """When to look again."""
+        if not isinstance(decision, LookAgain):
+            return DONE
+        wait = max(0.0, (decision.at - self._now()).total_seconds())
+        spread = random.uniform(0, SPREAD)  # noqa: S311 - no secret
+        return Result(requeue_after=min(wait + spread, POLL))
+
+    def _tell(self, obj: Object, decision: Decision) -> None:
+        """What is known goes to the metrics; an operator that came back, to everybody."""
+        name = obj["metadata"]["name"]
+        self._gauges.show(name, decision)
+        before, self._states[name] = self._states.get(name), decision.state
+        if before is State.STALE and decision.state in (State.ALIVE, State.CHALLENGED):
+            by = decision.evidence.alive.by
+            note = f"The operator updates its conditions again; the first sign of life was {by}."
+            self._manager.events.event(obj, "Normal", "OperatorRecovered", note, action="Check")
+            log.info("operator recovered", operator=name, by=by)
+
+    def _say(self, obj: Object, decision: Challenge | Verdict) -> None:
+        """What was written goes to the log; a verdict, to everybody."""
+        name, alive = obj["metadata"]["name"], decision.evidence.alive
+        since = alive.time.isoformat()
+        if isinstance(decision, Challenge):
+            log.v(2).info("operator challenged", operator=name, last_alive=since, by=alive.by)
+            return
+        note = (
+            f"The operator has not updated its conditions since {since} ({alive.by}) and did not "
+            "answer; they are Unknown now."
+        )
+        self._manager.events.event(obj, "Warning", "OperatorStale", note, action="Verdict")
+        log.warning("operator is stale", operator=name, last_alive=since, by=alive.by)
+
+    def _forget(self, name: str) -> None:
+        self._gauges.forget(name)
+        self._sightings.forget(name)
+        self._renewals.pop(name, None)
+        self._states.pop(name, None)
+
+
+def setup(manager: Manager, settings: Settings) -> None:
+    """Add the checker; it works in every replica."""
+    checker = Checker(manager, settings)
+    watch = Watch(CLUSTER_OPERATORS, all_managed_fields=True)
+    controller = Controller(
+        "staleness", checker.reconcile, [watch], workers=WORKERS, needs_leader=False
+    )
+    manager.add(controller)

@@ -1,0 +1,49 @@
+"""Leases as proof of life: which ones an operator names, and what one of them proves. Pure.
+
+A renewed Lease says that the process lives, not that it updates its conditions. So it counts only
+where the ClusterOperator asks for it by an annotation.
+"""
+
+from collections.abc import Iterable
+
+from quarterdeck.api.meta import LEASES, Key, Object
+from quarterdeck.operators.staleness.evidence import Proof, parse_time
+
+ANNOTATION = "quarterdeck.dev/lease-proves-life"
+
+
+def named_leases(obj: Object) -> list[Key]:
+    """The Leases in `status.relatedObjects`, where the annotation lets them count."""
+    annotations = obj["metadata"].get("annotations")
+    if not isinstance(annotations, dict) or annotations.get(ANNOTATION) != "true":
+        return []
+    status = obj.get("status")
+    related = status.get("relatedObjects") if isinstance(status, dict) else None
+    return [
+        Key(entry["namespace"], entry["name"])
+        for entry in (related if isinstance(related, list) else [])
+        if isinstance(entry, dict)
+        and (entry.get("group"), entry.get("resource")) == (LEASES.group, LEASES.plural)
+        and entry.get("name")
+        and entry.get("namespace")
+    ]
+
+
+def renewal(lease: Object) -> Proof | None:
+    """When the Lease was last renewed, by the server's clock and not by its holder's."""
+    meta = lease["metadata"]
+    times = [
+        time
+        for entry in meta.get("managedFields") or ()
+        if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        and (time := parse_time(entry.get("time"))) is not None
+    ]
+    if not times:
+        return None
+    return Proof(max(times), f"a renewal of Lease {meta['namespace']}/{meta['name']}")
+
+
+def newest(proofs: Iterable[Proof | None]) -> Proof | None:
+    """The latest of several proofs; None when there is none."""
+    found = [proof for proof in proofs if proof is not None]
+    return max(found, key=lambda proof: proof.time, default=None)

@@ -1,0 +1,134 @@
+"""The ClusterOperators of a control plane, as tests write and read them."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.api_request import Answer
+from quarterdeck.status.staleness_marks import is_checking, is_verdict
+from quarterdeck.testing.audit import Request, writes_by
+from quarterdeck.testing.operator_process import eventually
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+RBAC = DEPLOY / "staleness" / "rbac.yaml"
+USER = "system:quarterdeck:staleness"
+OPERATOR = "their-operator"
+TYPES = ("Degraded", "Available", "Progressing", "Upgradeable")
+LONG_AGO = "2026-01-01T00:00:00Z"
+_COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
+
+
+def conditions(message: str = "all is well", **statuses: str) -> list[Object]:
+    """What a healthy operator says, its last transition long ago."""
+    fine = {"Available": "True", "Upgradeable": "True"} | statuses
+    return [
+        {
+            "type": kind,
+            "status": fine.get(kind, "False"),
+            "reason": "AsExpected",
+            "message": message,
+            "lastTransitionTime": LONG_AGO,
+        }
+        for kind in TYPES
+    ]
+
+
+class Board:
+    """Reads and writes ClusterOperators as administrator, under any manager's name."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self._requests = plane.requests()
+
+    def create(self, name: str, said: list[Object] | None = None, **metadata: Any) -> None:
+        """A ClusterOperator with these conditions."""
+        body = {
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "ClusterOperator",
+            "metadata": {"name": name, **metadata},
+            "spec": {},
+        }
+        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(body).encode()))
+        self.say(name, conditions() if said is None else said)
+
+    def say(self, name: str, said: list[Object], manager: str = OPERATOR, **status: Any) -> Object:
+        """Set the conditions, by a merge patch of the status."""
+        body = {"status": {"conditions": said, **status}}
+        return self._ok(self._patch(name, body, manager)).json()  # type: ignore[no-any-return]
+
+    def get(self, name: str) -> Object:
+        return self._ok(self._requests.send("GET", f"{_COLLECTION}/{name}")).json()  # type: ignore[no-any-return]
+
+    def delete(self, name: str) -> None:
+        self._ok(self._requests.send("DELETE", f"{_COLLECTION}/{name}"))
+
+    def said(self, name: str) -> list[Object]:
+        return self.get(name)["status"]["conditions"]  # type: ignore[no-any-return]
+
+    def marks(self, name: str) -> list[str]:
+        """For each of the four conditions: '', 'checking' or 'verdict'."""
+        return [
+            "checking"
+            if is_checking(one["message"])
+            else "verdict"
+            if is_verdict(one["status"], one["message"])
+            else ""
+            for one in self.said(name)
+            if one["type"] in TYPES
+        ]
+
+    def wait_challenged(self, name: str) -> None:
+        eventually(lambda: self.marks(name) == ["checking"] * 4, f"{name} is challenged")
+
+    def wait_given_up(self, name: str) -> None:
+        eventually(lambda: self.marks(name) == ["verdict"] * 4, f"{name} is given up")
+
+    def wait_fine(self, name: str) -> None:
+        eventually(lambda: self.marks(name) == [""] * 4, f"{name} is fine")
+
+    def writes(self, user: str = USER) -> list[Request]:
+        """What the checkers have written, as the API server counted it."""
+        return writes_by(self.plane.audit_log, user)
+
+    def events(self, name: str) -> list[Object]:
+        """The events about a ClusterOperator, oldest first."""
+        selector = f"fieldSelector=regarding.name%3D{name}"
+        path = f"/apis/events.k8s.io/v1/namespaces/default/events?{selector}"
+        found: list[Object] = self._ok(self._requests.send("GET", path)).json()["items"]
+        return sorted(found, key=lambda event: event["eventTime"])
+
+    @contextmanager
+    def alive(self, name: str, said: list[Object] | None = None) -> Iterator[None]:
+        """While this lasts an operator puts its own conditions back whenever they are not so."""
+        wanted = conditions() if said is None else said
+        stop = threading.Event()
+
+        def reset() -> None:
+            while not stop.wait(0.1):
+                found = self.said(name)
+                words = [(one["type"], one["status"], one["message"]) for one in found]
+                if words != [(one["type"], one["status"], one["message"]) for one in wanted]:
+                    self.say(name, wanted)
+
+        thread = threading.Thread(target=reset)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _patch(self, name: str, body: Object, manager: str) -> Answer:
+        path = f"{_COLLECTION}/{name}/status?fieldManager={manager}"
+        return self._requests.send(
+            "PATCH", path, json.dumps(body).encode(), "application/merge-patch+json"
+        )
+
+    def _ok(self, answer: Answer) -> Answer:
+        assert answer.ok, answer.body.decode()
+        return answer

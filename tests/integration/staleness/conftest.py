@@ -1,0 +1,36 @@
+"""ClusterOperators to write and read, and checkers to run, each under its own user."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.staleness.board import RBAC, USER, Board
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.operator_process import OperatorProcess
+
+Checkers = Callable[..., OperatorProcess]
+
+
+@pytest.fixture
+def board(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> Board:
+    """The ClusterOperators of the shared control plane; they are gone after the test."""
+    return Board(control_plane)
+
+
+@pytest.fixture
+def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterator[Checkers]:
+    """Starts checkers in processes of their own, under their certificate; killed after the test."""
+    control_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
+    kubeconfig = control_plane.kubeconfig_for(USER)
+    started: list[OperatorProcess] = []
+
+    def start(*options: str) -> OperatorProcess:
+        arguments = [f"--kubeconfig={kubeconfig}", "--operator=staleness", *options]
+        process = OperatorProcess(arguments, tmp_path / f"checker-{len(started)}.log")
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()

@@ -1,0 +1,34 @@
+"""Durations on the command line."""
+
+from datetime import timedelta
+
+import click
+import pytest
+
+from quarterdeck.cli.duration import Duration, show_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("6s", 6), ("10m", 600), ("1h30m", 5400), ("1m30s", 90)],
+)
+def test_a_duration_is_read(text: str, seconds: int) -> None:
+    assert Duration().convert(text, None, None) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "10", "1.5s", "-3s", "3x", "10 m", "0s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Duration().convert(text, None, None)
+
+
+def test_nothing_at_all_can_be_allowed() -> None:
+    assert Duration(positive=False).convert("0s", None, None) == timedelta()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (-4, "0s"), (6.4, "6s"), (599, "9m59s"), (3600, "1h"), (90061, "1d1h")],
+)
+def test_a_duration_is_shown_in_two_units(seconds: float, text: str) -> None:
+    assert show_duration(seconds) == text

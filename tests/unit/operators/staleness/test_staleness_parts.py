@@ -1,0 +1,194 @@
+"""The smaller decisions of the staleness checker: grace, leases, objects without managedFields."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.operators.staleness.model import (
+    CHECKER,
+    OPERATOR,
+    START,
+    TYPES,
+    ModelServer,
+    changed,
+    condition,
+)
+
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, Verdict, decide
+from quarterdeck.operators.staleness.evidence import Proof
+from quarterdeck.operators.staleness.grace import Grace
+from quarterdeck.operators.staleness.leases import named_leases, newest, renewal
+from quarterdeck.operators.staleness.sightings import Sightings
+
+INTERVAL = timedelta(minutes=10)
+LIMIT = INTERVAL.total_seconds()
+
+
+# --- grace
+
+
+def test_nothing_is_written_right_after_the_start() -> None:
+    grace = Grace(30, monotonic=100, wall=5000)
+    assert grace.left(100, 5000) == 30
+    assert grace.left(129, 5029) == 1
+    assert grace.left(130, 5030) == 0
+
+
+@pytest.mark.parametrize(
+    "wall", [pytest.param(8600, id="slept for an hour"), pytest.param(4000, id="set back")]
+)
+def test_grace_begins_again_when_the_clocks_disagree(wall: float) -> None:
+    grace = Grace(30, monotonic=0, wall=5000)
+    assert grace.left(60, 5060) == 0
+    assert grace.left(61, wall) == 30
+    assert grace.left(91, wall + 30) == 0
+
+
+def test_clocks_that_drift_slowly_are_no_sleep() -> None:
+    grace = Grace(30, monotonic=0, wall=0)
+    assert [grace.left(n * 600, n * 600.4) for n in range(1, 100)] == [0.0] * 99
+
+
+# --- leases
+
+RELATED = [
+    {"group": "coordination.k8s.io", "resource": "leases", "namespace": "ns", "name": "lock"},
+    {"group": "coordination.k8s.io", "resource": "leases", "name": "nowhere"},
+    {"group": "", "resource": "namespaces", "name": "ns"},
+    "nonsense",
+]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "status", "expected"),
+    [
+        pytest.param({"quarterdeck.dev/lease-proves-life": "true"}, RELATED, 1, id="asked for"),
+        pytest.param({"quarterdeck.dev/lease-proves-life": "yes"}, RELATED, 0, id="another word"),
+        pytest.param(None, RELATED, 0, id="not asked for"),
+        pytest.param({"quarterdeck.dev/lease-proves-life": "true"}, None, 0, id="none named"),
+    ],
+)
+def test_a_lease_counts_only_where_it_is_named_and_asked_for(
+    annotations: Any, status: Any, expected: int
+) -> None:
+    obj = {"metadata": {"annotations": annotations}, "status": {"relatedObjects": status}}
+    assert named_leases(obj) == [Key("ns", "lock")][:expected]
+
+
+def lease(*entries: Object) -> Object:
+    return {"metadata": {"name": "lock", "namespace": "ns", "managedFields": list(entries)}}
+
+
+def test_a_renewal_is_dated_by_the_server() -> None:
+    """By the entry that owns renewTime; who labels a Lease does not prove that its holder lives."""
+    renewed = {
+        "manager": "holder",
+        "time": "2026-01-01T12:00:00Z",
+        "fieldsV1": {"f:spec": {"f:renewTime": {}}},
+    }
+    labelled = {
+        "manager": "kubectl-label",
+        "time": "2026-01-01T13:00:00Z",
+        "fieldsV1": {"f:metadata": {"f:labels": {}}},
+    }
+    assert renewal(lease(renewed, labelled)) == Proof(START, "a renewal of Lease ns/lock")
+    assert renewal(lease(labelled)) is None
+    assert renewal(lease()) is None
+
+
+def test_of_several_leases_the_newest_counts() -> None:
+    old, new = Proof(START, "old"), Proof(START + INTERVAL, "new")
+    assert newest([old, None, new]) is new
+    assert newest([None]) is None
+
+
+# --- without managedFields
+
+
+class Blind:
+    """A checker that is shown objects without managedFields."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self.sightings = Sightings()
+
+    def act(self) -> Decision:
+        obj = self.server.get(managed_fields=False)
+        seen = self.sightings.look(obj, self.server.now)
+        decision = decide(Case(object=obj, now=self.server.now, interval=INTERVAL, seen=seen))
+        if isinstance(decision, Challenge | Verdict):
+            self.server.update(CHECKER, decision.conditions)
+            self.sightings.look(self.server.get(managed_fields=False), self.server.now)
+        return decision
+
+
+def server() -> ModelServer:
+    return ModelServer([condition(kind) for kind in TYPES])
+
+
+def test_without_managed_fields_a_dead_operator_is_given_up_too() -> None:
+    """From the time at which it was first seen."""
+    checker = Blind(server())
+    checker.server.pass_time(3600)
+    kinds = []
+    for _ in range(50):
+        kinds.append(type(checker.act()).__name__)
+        checker.server.pass_time(60)
+    assert [kind for kind in kinds if kind in ("Challenge", "Verdict")] == ["Challenge", "Verdict"]
+    assert kinds.index("Challenge") == 11
+    assert kinds.index("Verdict") == 22
+
+
+def test_without_managed_fields_an_answer_counts_from_when_it_is_seen() -> None:
+    checker = Blind(server())
+    fine = checker.server.conditions
+    writes = []
+    for _ in range(240):
+        if isinstance(decision := checker.act(), Challenge | Verdict):
+            writes.append(type(decision))
+        else:
+            checker.server.update(OPERATOR, fine)
+        checker.server.pass_time(30)
+    assert writes == [Challenge] * 10, "one in eleven and a half minutes, and never a verdict"
+
+
+def test_without_managed_fields_a_new_reason_is_a_sign_of_life() -> None:
+    checker = Blind(server())
+    checker.act()
+    checker.server.pass_time(LIMIT + 1)
+    assert isinstance(checker.act(), Challenge)
+    checker.server.pass_time(LIMIT)
+    checker.server.update(
+        OPERATOR, changed(checker.server.conditions, "Available", reason="StillHere")
+    )
+    checker.act()
+    checker.server.pass_time(LIMIT)
+    assert not isinstance(checker.act(), Verdict)
+
+
+def test_a_checker_that_starts_blind_waits_longer_and_never_shorter() -> None:
+    checker = Blind(server())
+    checker.act()
+    checker.server.pass_time(LIMIT + 1)
+    assert isinstance(checker.act(), Challenge)
+    checker.server.pass_time(LIMIT - 1)
+    restarted = Blind(checker.server)
+    restarted.act()
+    restarted.server.pass_time(LIMIT)
+    assert not isinstance(restarted.act(), Verdict)
+    restarted.server.pass_time(1)
+    assert isinstance(restarted.act(), Verdict)
+
+
+def test_an_object_of_the_same_name_is_another_one() -> None:
+    sightings = Sightings()
+    model = server()
+    first = model.get(managed_fields=False)
+    sightings.look(first, START)
+    second = model.get(managed_fields=False, uid="2")
+    later = START + INTERVAL
+    seen = sightings.look(second, later)
+    assert seen is not None
+    assert seen.alive == later
+    assert sightings.look(model.get(), later) is None, "who says it itself needs no memory"
