@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that the others start quickl
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -39,7 +40,14 @@ def local() -> None:
     help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
 )
 @click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
-def up(cluster: Cluster, foreground: bool, port: int | None, sample: bool) -> None:
+@click.option(
+    "--static-pods",
+    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    help="A directory of manifests that this-machine runs without the API server.",
+)
+def up(
+    cluster: Cluster, foreground: bool, port: int | None, sample: bool, static_pods: Path | None
+) -> None:
     """Start the cluster, and return when it is ready."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
@@ -53,6 +61,7 @@ def up(cluster: Cluster, foreground: bool, port: int | None, sample: bool) -> No
         running = running_status(layout)
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
+            _check_static_pods(running, static_pods, cluster)
             _show_summary(running, cluster, "already running")
             return
         # Before minutes of building: is there a place to run in at all?
@@ -64,6 +73,7 @@ def up(cluster: Cluster, foreground: bool, port: int | None, sample: bool) -> No
             api_port=port,
             foreground=foreground,
             sample=sample,
+            static_pods=static_pods,
         )
         if foreground:
             _run_in_foreground(order, cluster)
@@ -197,6 +207,15 @@ def _check_port(running: "Status", port: int | None, cluster: Cluster) -> None:
         raise CommandFailed(
             f"the cluster runs at {running.url}; to move it to port {port}, stop it first with: "
             f"{cluster.command('down')}"
+        )
+
+
+def _check_static_pods(running: "Status", directory: Path | None, cluster: Cluster) -> None:
+    if directory is not None and running.static_pods != str(directory):
+        used = running.static_pods or "no directory of yours"
+        raise CommandFailed(
+            f"the cluster takes static pods from {used}; to take them from {directory}, stop it "
+            f"first with: {cluster.command('down')}"
         )
 
 

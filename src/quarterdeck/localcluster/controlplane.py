@@ -33,6 +33,7 @@ from quarterdeck.localcluster.node import placement
 from quarterdeck.localcluster.ports import check_ports, ports_of
 from quarterdeck.localcluster.process import Process, Spawner, how_it_ended
 from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
+from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod
 from quarterdeck.localcluster.status import kubectl_environment
 
 START_LIMIT = 60.0
@@ -144,6 +145,10 @@ class ControlPlane:
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
         """A kubeconfig for a user in these groups, by a client certificate issued now."""
         return issue_kubeconfig(self.setup, user, groups)
+
+    def add_static_pod(self, wanted: StaticPod) -> Path:
+        """Have the node `this-machine` run a static pod with a certificate of its own."""
+        return add_static_pod(self.setup, wanted)
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of a ServiceAccount that is there."""

@@ -1,5 +1,6 @@
 """The files by which components and users prove who they are, written at each start."""
 
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,11 +31,23 @@ def write_credentials(setup: Setup) -> None:
 
 def issue_kubeconfig(setup: Setup, user: str, groups: Iterable[str]) -> Path:
     """A kubeconfig for a user in these groups, with a client certificate issued now."""
-    plan = certificates.Plan(name=user, common_name=user, organizations=tuple(groups), client=True)
-    authority = certificates.load(setup.layout.pki, "ca")
-    pair = certificates.issue(plan, authority, datetime.now(UTC))
-    text = kubeconfig.with_certificate(setup.api_url, authority.certificate, pair, user=user)
-    return _write(setup, user, text)
+    return _write(setup, user, _issued(setup, user, groups))
+
+
+def issue_pod_credentials(
+    setup: Setup, pod: str, user: str, groups: Iterable[str] = (), *, owner: int = -1
+) -> Path:
+    """A directory with a `kubeconfig` for a user in these groups, for a static pod to see.
+
+    It is for the user id `owner` alone, which only root can choose; -1 is ourselves. Issued
+    again, the file is replaced in one step, so that a pod that runs finds the new one.
+    """
+    directory = setup.layout.credentials_of(pod)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    uid = os.geteuid() if owner == -1 else owner
+    os.chown(directory, uid, -1)
+    write_private(directory / "kubeconfig", _issued(setup, user, groups), owner=uid)
+    return directory
 
 
 def token_kubeconfig(setup: Setup, user: str, token: str) -> Path:
@@ -48,6 +61,13 @@ def _kubeconfig(setup: Setup, name: str) -> bytes:
     authority = certificates.load(pki, "ca").certificate
     pair = certificates.load(pki, name)
     return kubeconfig.with_certificate(setup.api_url, authority, pair, user=name)
+
+
+def _issued(setup: Setup, user: str, groups: Iterable[str]) -> bytes:
+    plan = certificates.Plan(name=user, common_name=user, organizations=tuple(groups), client=True)
+    authority = certificates.load(setup.layout.pki, "ca")
+    pair = certificates.issue(plan, authority, datetime.now(UTC))
+    return kubeconfig.with_certificate(setup.api_url, authority.certificate, pair, user=user)
 
 
 def _write(setup: Setup, user: str, text: bytes) -> Path:

@@ -17,6 +17,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     foreground: bool = False
     sample: bool = False
     """Deploy the sample operator too."""
+    static_pods: Path | None = None
+    """A directory of manifests that the node this-machine runs without the API server."""
 
 
 def encode(order: Order) -> bytes:

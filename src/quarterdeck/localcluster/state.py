@@ -89,6 +89,10 @@ class Layout(msgspec.Struct, frozen=True):
         """The static pods of the node `this-machine`, a file for each."""
         return self.root / "manifests"
 
+    def credentials_of(self, pod: str) -> Path:
+        """What a static pod of this name gets to prove who it is: a directory that it sees."""
+        return self.root / "credentials" / pod
+
     @property
     def logs(self) -> Path:
         """One log file per component, and the supervisor's."""
@@ -118,11 +122,12 @@ class Layout(msgspec.Struct, frozen=True):
         return self.kubeconfigs / f"{user.replace('/', '_').replace(':', '_')}.kubeconfig"
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file by one that only its owner can read, all at once."""
+def write_private(path: Path, data: bytes, *, owner: int = -1) -> None:
+    """Replace a file by one that only its owner can read, all at once; -1 is ourselves."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchown(descriptor, owner, -1)
         file.write(data)
     beside.replace(path)
 

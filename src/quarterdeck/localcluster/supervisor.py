@@ -74,7 +74,8 @@ class Supervisor:
         self._control_plane = ControlPlane(
             order.state, order.binaries, api_port=order.api_port, progress=self._progress
         )
-        self._control_plane.add_this_machine()
+        own = order.static_pods
+        self._control_plane.add_this_machine([f"--manifests={own}"] if own else [])
         components = self._control_plane.components
         self._states: dict[Component, ComponentState] = dict.fromkeys(components, "waiting")
         self._histories = dict.fromkeys(components, History())
@@ -193,6 +194,7 @@ class Supervisor:
             kubeconfig=str(plane.kubeconfig),
             kubectl=str(plane.binaries.kubectl),
             foreground=self._order.foreground,
+            static_pods=str(self._order.static_pods or ""),
             components=tuple(
                 ComponentStatus(
                     name=component,

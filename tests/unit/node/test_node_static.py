@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.localcluster.node.manifest import BadManifestError, parse_manifest
 from quarterdeck.localcluster.node.static import (
     MIRROR,
-    BadManifestError,
     StaticPods,
     changed,
     is_mirror,
     mirror_of,
     mirrors,
-    parse_manifest,
 )
 from quarterdeck.localcluster.node.times import parse_time
+from quarterdeck.localcluster.static_pods import with_credentials
 
 NOW = parse_time("2026-03-01T12:00:00Z")
 NODE: Object = {"metadata": {"name": "this-machine", "uid": "node-uid"}}
@@ -56,12 +57,76 @@ def test_another_content_is_another_pod() -> None:
             b"{kind: Pod, metadata: {name: x}, spec: {serviceAccountName: s, containers: [{}]}}",
             "a static pod has no ServiceAccount",
         ),
+        (b"{kind: Pod, metadata: []}", "metadata.name is missing"),
+        (b"{kind: Pod, metadata: hello}", "metadata: 'hello': use fields, not a str"),
+        (b"{kind: Pod, metadata: {name: Web}}", "metadata.name: 'Web': use lower case letters"),
+        (b"{kind: Pod, metadata: {name: x}, spec: {containers: [1]}}", "use a list of objects"),
+        (b"{kind: Pod, metadata: {name: x}, spec: {containers: [{}]}}", "each needs a name"),
+        (
+            b"{kind: Pod, metadata: {name: x}, spec: {containers: [{name: a}, {name: a}]}}",
+            "two containers have this name",
+        ),
+        (
+            b"{kind: Pod, metadata: {name: x}, spec: {containers: [{name: a, command: ls}]}}",
+            "spec.containers[a].command: 'ls': use a list of texts",
+        ),
+        (
+            b"{kind: Pod, metadata: {name: x}, spec: {containers: "
+            b"[{name: a, volumeMounts: [{name: v, mountPath: /v}]}]}}",
+            "spec.containers[a].volumeMounts: 'v': spec.volumes has no such volume",
+        ),
+        (
+            b"{kind: Pod, metadata: {name: x}, spec: {volumes: [{name: v, configMap: {name: c}}], "
+            b"containers: [{name: a}]}}",
+            "spec: c: a static pod cannot refer to ConfigMaps, Secrets or tokens",
+        ),
     ],
 )
 def test_a_broken_file_says_what_is_wrong(data: bytes, fault: str) -> None:
     with pytest.raises(BadManifestError) as error:
         parse_manifest(data, "n")
     assert fault in str(error.value)
+
+
+WORDS = st.sampled_from(
+    ["kind", "Pod", "metadata", "name", "spec", "containers", "volumes", "volumeMounts", "x"]
+)
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(SHAPES, SHAPES, st.dictionaries(WORDS, SHAPES, max_size=3))
+def test_whatever_is_in_a_file_it_is_a_pod_or_broken(
+    meta: object, spec: object, container: dict[str, object]
+) -> None:
+    named = {"name": "x"} | (meta if isinstance(meta, dict) else {})
+    for pod in (
+        meta,
+        {"kind": "Pod", "metadata": meta, "spec": spec},
+        {"kind": "Pod", "metadata": named, "spec": {"containers": [container]}},
+    ):
+        try:
+            assert parse_manifest(json.dumps(pod).encode(), "n")["spec"]["containers"]
+        except BadManifestError:
+            continue
+
+
+def test_a_pod_without_a_place_for_its_credentials_is_refused() -> None:
+    pod = json.loads(manifest())
+    with pytest.raises(LocalClusterError, match="add a hostPath volume named credentials"):
+        with_credentials(pod, "credentials", Path("/state/credentials/web"))
+    pod["spec"]["volumes"] = [{"name": "credentials", "hostPath": {"path": "/x"}}, {"name": "v"}]
+    moved = with_credentials(pod, "credentials", Path("/state/credentials/web"))
+    assert moved["spec"]["volumes"] == [
+        {
+            "name": "credentials",
+            "hostPath": {"path": "/state/credentials/web", "type": "Directory"},
+        },
+        {"name": "v"},
+    ]
 
 
 def test_a_mirror_is_known_by_its_annotation_and_belongs_to_the_node() -> None:
@@ -106,13 +171,23 @@ def test_what_changes_is_what_differs(before: dict[str, str], after: dict[str, s
 def test_a_directory_is_followed(tmp_path: Path) -> None:
     """A changed file's old pod ends before the new one begins; a broken file harms no other."""
     woken: list[Key] = []
-    static = StaticPods(tmp_path, "n", wake=woken.append, clock=lambda: NOW)
+    broken: list[str] = []
+    static = StaticPods(
+        [tmp_path, tmp_path / "more"],
+        "n",
+        wake=woken.append,
+        broken=lambda path, fault: broken.append(f"{path.name}: {fault}"),
+        clock=lambda: NOW,
+    )
     (tmp_path / "web.yaml").write_bytes(manifest())
     (tmp_path / "broken.yaml").write_bytes(b"{")
     (tmp_path / "notes.txt").write_bytes(b"no manifest")
     static.look()
     key = Key("default", "web-n")
     assert woken == [key]
+    static.look()
+    (told,) = broken
+    assert told.startswith("broken.yaml: not YAML"), "once, however often it is read"
     first = static.get(key)
     assert first is not None
     (tmp_path / "web.yaml").write_bytes(manifest(image="other"))
@@ -125,6 +200,12 @@ def test_a_directory_is_followed(tmp_path: Path) -> None:
     second = static.get(key)
     assert second is not None
     assert second["spec"]["containers"][0]["image"] == "other"
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "web.yaml").write_bytes(manifest())
+    static.look()
+    assert "another file has a pod of this name" in broken[-1]
+    assert static.get(key) == second
+    (tmp_path / "more" / "web.yaml").unlink()
     (tmp_path / "web.yaml").unlink()
     static.look()
     static.removed(key)

@@ -59,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--name", default=THIS_MACHINE)
     parser.add_argument("--pods", type=Path, required=True, help="where pods' files go")
-    parser.add_argument("--manifests", type=Path, help="the directory of static pods")
+    parser.add_argument(
+        "--manifests", type=Path, action="append", default=[], help="a directory of static pods"
+    )
     parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
     parser.add_argument("--port", type=int, default=0, help="where logs are served; 0 picks one")
     parser.add_argument("--tls-certificate", type=Path, required=True)
@@ -80,7 +82,7 @@ def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSett
     return NodeSettings(
         name=arguments.name,
         pods=arguments.pods,
-        manifests=arguments.manifests,
+        manifests=tuple(arguments.manifests),
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
         masked=(*arguments.mask, PurePosixPath(arguments.pods), *secrets_of_the_user(os.environ)),

@@ -7,6 +7,7 @@ It is the user `system:node:<name>` and needs no more than that user's rights. I
 import asyncio
 import signal
 from datetime import UTC, datetime
+from pathlib import Path
 
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
@@ -107,7 +108,16 @@ class Agent:
             wall=now,
         )
         tasks.create_task(events.run(), name="events")
-        static = StaticPods(self._settings.manifests, self._settings.name, wake=wake, clock=now)
+        node = self._settings.name
+
+        def broken(path: Path, fault: str) -> None:
+            # As the kubelet does: about a node whose uid it need not know.
+            meta = {"name": node, "uid": node, "resourceVersion": ""}
+            about = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+            note = f"{path}: {fault}"
+            events.event(about, "Warning", "BrokenManifest", note, action="ReadManifest")
+
+        static = StaticPods(self._settings.manifests, node, wake=wake, broken=broken, clock=now)
         pods = Pods(
             self._settings,
             cache,
@@ -124,7 +134,7 @@ class Agent:
             pods,
             cache,
             client,
-            node=self._settings.name,
+            node=node,
             static=static,
             back_off=self._settings.back_off,
             wake=wake,

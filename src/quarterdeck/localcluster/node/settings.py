@@ -18,8 +18,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: str = THIS_MACHINE
     pods: Path
     """Where the pods' files are: `<uid>/volumes/<volume>`, `<uid>/logs/<container>/<run>.log`."""
-    manifests: Path | None = None
-    """The directory of static pods."""
+    manifests: tuple[Path, ...] = ()
+    """The directories of static pods."""
     api_host: str
     api_port: int
     """Where pods find the API server."""

@@ -1,65 +1,25 @@
 """Static pods: manifests in a directory, run without the API server and mirrored to it.
 
-What a file means, and what is to change when files do, is decided by pure functions;
-`StaticPods` reads the directory again and again. A changed file is another pod: the old one
-ends first, with its grace period, and then the new one begins.
+What a file means is decided in `manifest`, and what is to change when files do by a pure
+function; `StaticPods` reads the directories again and again. A changed file is another pod: the
+old one ends first, with its grace period, and then the new one begins.
 """
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import yaml
-
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.localcluster.node.manifest import BadManifestError, parse_manifest
 from quarterdeck.localcluster.node.times import format_time
 from quarterdeck.log import get_logger
 
 log = get_logger("node.static")
 
 LOOK_EVERY = 1.0
-SOURCE = "kubernetes.io/config.source"
-HASH = "kubernetes.io/config.hash"
 MIRROR = "kubernetes.io/config.mirror"
 SUFFIXES = (".yaml", ".yml", ".json")
-
-
-class BadManifestError(Exception):
-    """A file that is not a pod: what is wrong with it."""
-
-
-def parse_manifest(data: bytes, node: str) -> Object:
-    """The pod that a file asks for, as it runs on this node; its uid comes from its content."""
-    try:
-        pod = yaml.load(data, Loader=yaml.CSafeLoader)  # it is the safe one
-    except yaml.YAMLError as error:
-        raise BadManifestError(f"not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(pod, dict) or pod.get("kind") != "Pod":
-        raise BadManifestError("not a Pod: kind must be Pod")
-    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
-    if not meta.get("name"):
-        raise BadManifestError("metadata.name is missing")
-    if not spec.get("containers"):
-        raise BadManifestError("spec.containers is empty")
-    if spec.get("serviceAccountName"):
-        raise BadManifestError("spec.serviceAccountName: a static pod has no ServiceAccount")
-    digest = hashlib.sha256(data).hexdigest()[:32]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            **meta,
-            "name": f"{meta['name']}-{node}",
-            "namespace": meta.get("namespace", "default"),
-            "uid": digest,
-            "resourceVersion": "",
-            "annotations": {**(meta.get("annotations") or {}), SOURCE: "file", HASH: digest},
-        },
-        "spec": {"restartPolicy": "Always", **spec, "nodeName": node},
-        "status": {},
-    }
 
 
 def mirror_of(pod: Object, node: Object) -> Object:
@@ -115,23 +75,28 @@ def changed(
 
 
 class StaticPods:
-    """The static pods of this node, as their files say; `wake` is called when one changes."""
+    """The static pods of this node, as their files say.
+
+    `wake` is called when one changes, and `broken` once with each file that is not a pod.
+    """
 
     def __init__(
         self,
-        directory: Path | None,
+        directories: Sequence[Path],
         node: str,
         *,
         wake: Callable[[Key], None],
+        broken: Callable[[Path, str], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self._directory = directory
+        self._directories = directories
         self._node = node
         self._wake = wake
+        self._report_broken = broken
         self._clock = clock
         self._wanted: dict[Key, Object] = {}
         self._running: dict[Key, Object] = {}
-        self._broken: dict[str, str] = {}
+        self._broken: dict[Path, str] = {}
 
     def get(self, key: Key) -> Object | None:
         """The pod of this name, if it is a static one."""
@@ -153,7 +118,7 @@ class StaticPods:
 
     async def run(self) -> None:
         """Look at the files again and again."""
-        while self._directory is not None:
+        while self._directories:
             self.look()
             await asyncio.sleep(LOOK_EVERY)
 
@@ -166,25 +131,30 @@ class StaticPods:
 
     def _read(self) -> dict[Key, Object]:
         found: dict[Key, Object] = {}
-        broken: dict[str, str] = {}
+        broken: dict[Path, str] = {}
         for path in self._files():
             try:
                 pod = parse_manifest(path.read_bytes(), self._node)
             except (BadManifestError, OSError) as error:
-                broken[path.name] = str(error)
+                broken[path] = str(error)
                 continue
-            found[Key(pod["metadata"]["namespace"], pod["metadata"]["name"])] = pod
-        for name, fault in broken.items():
-            if self._broken.get(name) != fault:
-                log.warning("static pod's file is broken", file=name, error=fault)
+            key = Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
+            if key in found:
+                broken[path] = f"metadata.name: {key}: another file has a pod of this name"
+                continue
+            found[key] = pod
+        for path, fault in broken.items():
+            if self._broken.get(path) != fault:
+                log.warning("static pod's file is broken", file=str(path), error=fault)
+                self._report_broken(path, fault)
         self._broken = broken
         return found
 
     def _files(self) -> list[Path]:
-        if self._directory is None or not self._directory.is_dir():
-            return []
-        return sorted(
+        return [
             path
-            for path in self._directory.iterdir()
+            for directory in self._directories
+            if directory.is_dir()
+            for path in sorted(directory.iterdir())
             if path.suffix in SUFFIXES and not path.name.startswith(".")
-        )
+        ]

@@ -1,0 +1,142 @@
+"""A static pod with a certificate of its own: it speaks to the API server as its own user."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod, remove_static_pod
+from quarterdeck.testing.this_machine import ThisMachine
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+
+USER = "system:quarterdeck:reader"
+
+# Reads what its user may read, tries what it may not, and looks for the cluster's own keys.
+SCRIPT = """
+import asyncio, os, pathlib, time
+from quarterdeck.api.meta import NODES, SECRETS
+from quarterdeck.kube import Client, KubeError, load_kubeconfig
+
+async def main():
+    async with Client(load_kubeconfig("/credentials/kubeconfig")) as client:
+        while True:
+            try:
+                print("node", (await client.get(NODES, "this-machine"))["metadata"]["name"])
+                break
+            except KubeError as error:
+                print("not yet", error)
+                await asyncio.sleep(0.5)
+        try:
+            await client.get(SECRETS, "any", "default")
+        except KubeError as error:
+            print("refused", error)
+    state = pathlib.Path(os.environ["STATE"])
+    print("keys", [path.exists() for path in (state / "kubeconfig", state / "pki" / "ca.key")])
+    try:
+        pathlib.Path("/credentials/kubeconfig").write_text("")
+    except OSError as error:
+        print("write", error.strerror)
+    print("done", os.getuid(), flush=True)
+    time.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+def manifest(path: Path, name: str, state: Path, context: dict[str, Any]) -> Path:
+    main = {
+        "name": "main",
+        "image": "quarterdeck",
+        "command": ["python", "-uc", SCRIPT],
+        "env": [{"name": "STATE", "value": str(state)}],
+        "volumeMounts": [
+            {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
+        ],
+    }
+    volumes = [{"name": "credentials", "hostPath": {"path": "/etc/kubernetes/reader"}}]
+    spec = {
+        "containers": [main],
+        "volumes": volumes,
+        "securityContext": context,
+        "terminationGracePeriodSeconds": 0,
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    path.write_text(yaml.safe_dump(pod))
+    return path
+
+
+def wait_until_there(node: ThisMachine, name: str, *, there: bool = True) -> None:
+    def names() -> list[str]:
+        return [pod["metadata"]["name"] for pod in node.list("pods")]
+
+    node.wait(names, lambda seen: (f"{name}-this-machine" in seen) is there)
+
+
+@pytest.fixture
+def reader(node_agent: ControlPlane) -> Iterator[str]:
+    """A name for the pod, whose user may read nodes; nothing of it is left."""
+    plane, name = node_agent, "reader"
+    plane.kubectl("create", "clusterrole", "reader", "--verb=get", "--resource=nodes")
+    plane.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=reader", f"--user={USER}")
+    yield name
+    remove_static_pod(plane.layout, name)
+    wait_until_there(ThisMachine(plane, "default"), name, there=False)
+    plane.kubectl("delete", "clusterrole,clusterrolebinding", "reader")
+
+
+@pytest.mark.parametrize(
+    "uid",
+    [
+        pytest.param(None, id="as ourselves"),
+        pytest.param(
+            4321,
+            id="as a user of its own",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can take another user"),
+        ),
+    ],
+)
+def test_a_static_pod_is_the_user_of_its_certificate_and_no_more(
+    node_agent: ControlPlane, reader: str, uid: int | None, tmp_path: Path
+) -> None:
+    plane, node = node_agent, ThisMachine(node_agent, "default")
+    context = {"runAsUser": uid} if uid is not None else {}
+    file = manifest(tmp_path / "pod.yaml", reader, plane.layout.root, context)
+    plane.add_static_pod(StaticPod(manifest=file, user=USER))
+    wait_until_there(node, reader)
+    lines = node.wait_logged(f"{reader}-this-machine", "done").splitlines()
+    assert "node this-machine" in lines
+    (refused,) = [line for line in lines if line.startswith("refused")]
+    assert f'User "{USER}" cannot get resource "secrets"' in refused
+    assert "keys [False, False]" in lines
+    assert "write Read-only file system" in lines
+    assert f"done {os.geteuid() if uid is None else uid}" in lines
+    written = plane.layout.credentials_of(reader) / "kubeconfig"
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+
+
+def test_each_start_renews_the_certificate_and_leaves_the_pod_as_it_is(
+    node_agent: ControlPlane, tmp_path: Path
+) -> None:
+    """The file that the node reads is the same, so that it is the same pod."""
+    setup = node_agent.setup
+    wanted = StaticPod(
+        manifest=manifest(tmp_path / "pod.yaml", "renewed", tmp_path, {}), user=USER
+    )
+    written = setup.layout.credentials_of("renewed") / "kubeconfig"
+    try:
+        file = add_static_pod(setup, wanted)
+        first = (file.read_bytes(), written.read_bytes())
+        add_static_pod(setup, wanted)
+        assert file.read_bytes() == first[0]
+        assert written.read_bytes() != first[1]
+    finally:
+        remove_static_pod(setup.layout, "renewed")
+    assert not file.exists()
+    assert not written.exists()
