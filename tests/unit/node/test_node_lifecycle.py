@@ -23,13 +23,18 @@ from quarterdeck.localcluster.node.lifecycle import (
     plan,
 )
 from quarterdeck.localcluster.node.podstatus import pod_status
+from quarterdeck.localcluster.node.times import Instant
 
-T0 = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 BACK_OFF = BackOff(first=10, factor=2, maximum=60, reset=600)
 
 
-def after(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
+def after(seconds: float, jumped: float = 0) -> Instant:
+    """So many seconds after noon; `jumped`: by so many the clock on the wall is wrong."""
+    return Instant(NOON + timedelta(seconds=seconds + jumped), seconds)
+
+
+T0 = after(0)
 
 
 def pod(*containers: dict[str, Any], deleted: float | None = None, **spec: Any) -> Object:
@@ -54,11 +59,15 @@ def ended(code: int = 0, at: float = 0, lasted: float = 1, **history: Any) -> Co
 
 
 def planned(the_pod: Object, now: float = 0, **containers: Container) -> Plan:
-    return plan(Observed(pod=the_pod, containers=containers), BACK_OFF, after(now))
+    return plan(observed(the_pod, containers), BACK_OFF, after(now))
 
 
 def reported(the_pod: Object, now: float = 0, **containers: Container) -> Object:
-    return pod_status(Observed(pod=the_pod, containers=containers), BACK_OFF, after(now))
+    return pod_status(observed(the_pod, containers), BACK_OFF, after(now))
+
+
+def observed(the_pod: Object, containers: dict[str, Container]) -> Observed:
+    return Observed(pod=the_pod, containers=containers, began=T0)
 
 
 def start(name: str = "main", restarts: int = 0, crashes: int = 0) -> Start:
@@ -298,8 +307,7 @@ def test_a_finished_pod_is_left_alone() -> None:
 def test_the_active_deadline_stops_the_pod() -> None:
     """A pod past its deadline is stopped, then Failed with DeadlineExceeded."""
     late = pod(box(), activeDeadlineSeconds=5)
-    late["status"] = {"startTime": "2026-03-01T12:00:00Z"}
-    assert planned(late, 4, main=running()).wake == after(5)
+    assert planned(late, 4, main=running()).wake == 5
     assert planned(late, 5, main=running()).actions == (Terminate(container="main"),)
     assert reported(late, 6, main=ended(143, at=6))["reason"] == "DeadlineExceeded"
 
@@ -308,7 +316,7 @@ def test_the_active_deadline_stops_the_pod() -> None:
     ("crashes", "seconds"), [(0, 0), (1, 0), (2, 10), (3, 20), (4, 40), (5, 60), (10_000, 60)]
 )
 def test_back_off_grows_to_its_maximum(crashes: int, seconds: float) -> None:
-    assert BACK_OFF.delay(crashes) == timedelta(seconds=seconds)
+    assert BACK_OFF.delay(crashes) == seconds
 
 
 def conditions(status: Object) -> dict[str, str]:
@@ -439,7 +447,7 @@ def test_a_crash_loop_goes_on_where_it_was() -> None:
     the_pod = pod(box())
     the_pod["status"] = reported(the_pod, main=ended(3, at=45, restarts=2, crashes=2))
     containers = states(the_pod, main=2)
-    assert planned(the_pod, 50, **containers) == Plan(wake=after(45 + 20))
+    assert planned(the_pod, 50, **containers) == Plan(wake=45 + 20)
 
 
 @st.composite
@@ -461,6 +469,7 @@ class World:
         self.containers: dict[str, Container] = {}
         self.starts: list[str] = []
         self.begun: dict[str, int] = {}
+        self.jumped = 0.0
 
     def carry_out(self, action: Action) -> None:
         assert not self.removed
@@ -469,7 +478,7 @@ class World:
                 old = self.containers.get(name, Container())
                 assert not old.running, "one container, one process"
                 assert "deletionTimestamp" not in self.pod["metadata"]
-                run = Run(container_id="x", started=after(self.now))
+                run = Run(container_id="x", started=self.moment)
                 self.containers[name] = Container(
                     run=run, restarts=restarts, crashes=crashes, last=old.exit
                 )
@@ -477,15 +486,19 @@ class World:
                 assert restarts > self.begun.get(name, -1), "each run has a number of its own"
                 self.begun[name] = restarts
             case RunPreStop(container=name):
-                self.mark(name, stopping_since=after(self.now), pre_stop_pending=True)
+                self.mark(name, stopping_since=self.moment, pre_stop_pending=True)
             case Terminate(container=name):
-                since = self.run_of(name).stopping_since or after(self.now)
-                self.mark(name, stopping_since=since, terminated=after(self.now))
+                since = self.run_of(name).stopping_since or self.moment
+                self.mark(name, stopping_since=since, terminated=self.moment)
             case Kill(container=name):
                 self.end(name, 137)
             case Remove():
                 assert not any(container.running for container in self.containers.values())
                 self.removed = True
+
+    @property
+    def moment(self) -> Instant:
+        return after(self.now, self.jumped)
 
     def run_of(self, name: str) -> Run:
         run = self.containers[name].run
@@ -499,21 +512,21 @@ class World:
     def end(self, name: str, code: int) -> None:
         run = self.run_of(name)
         if run.exit is None:
-            self.mark(name, exit=Exit(code=code, started=run.started, finished=after(self.now)))
+            self.mark(name, exit=Exit(code=code, started=run.started, finished=self.moment))
 
     def step(self, *, reported: bool = True) -> Plan:
         seen = Observed(pod=self.pod, containers=self.containers)
-        decided = plan(seen, BACK_OFF, after(self.now))
+        decided = plan(seen, BACK_OFF, self.moment)
         for action in decided.actions:
             self.carry_out(action)
         seen = Observed(pod=self.pod, containers=self.containers)
         if reported:
-            self.pod = self.pod | {"status": pod_status(seen, BACK_OFF, after(self.now))}
+            self.pod = self.pod | {"status": pod_status(seen, BACK_OFF, self.moment)}
         return decided
 
     def agent_is_killed(self) -> None:
         """All processes are gone; the pod's last status and the logs on disk are all there is."""
-        self.containers = adopt(self.pod, self.begun, after(self.now))
+        self.containers = adopt(self.pod, self.begun, self.moment)
 
 
 @settings(max_examples=150)
@@ -565,7 +578,81 @@ def test_any_life_is_orderly_and_can_be_ended(the_pod: Object, data: st.DataObje
         if world.removed:
             return
         decided = world.step()
-        world.now = max(
-            world.now, (decided.wake - T0).total_seconds() if decided.wake else world.now
-        )
+        world.now = max(world.now, decided.wake or 0.0)
     raise AssertionError("the pod was never removed")
+
+
+JUMPS = st.sampled_from([-1e7, -3600.0, -1.0, 0.0, 1.0, 3600.0, 1e7])
+
+
+@settings(max_examples=150)
+@given(pods(), st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 3.0, 15.0])), max_size=12))
+def test_a_clock_that_is_set_changes_no_decision(
+    the_pod: Object, life: list[tuple[int, float]]
+) -> None:
+    """Forwards, backwards, again and again: the same steps at the same times since boot."""
+
+    def lived(jumps: list[float]) -> list[Plan]:
+        world, plans = World(the_pod), []
+        for (step, seconds), jump in zip(life, jumps, strict=True):
+            world.jumped = jump
+            plans.append(world.step())
+            alive = sorted(name for name, each in world.containers.items() if each.running)
+            if alive and step:
+                world.end(alive[step % len(alive)], step % 2)
+            world.now += seconds
+        return plans
+
+    steady = lived([0.0] * len(life))
+    for jump in (-1e7, -3600.0, 3600.0, 1e7):
+        assert lived([jump if number % 2 else 0.0 for number in range(len(life))]) == steady
+        assert lived([jump] * len(life)) == steady
+
+
+@pytest.mark.parametrize("jump", [-1e7, -30.0, 30.0, 1e7])
+def test_the_grace_period_lasts_as_long_whatever_the_clock_says(jump: float) -> None:
+    stopped = {"main": running(stopping_since=T0, terminated=T0)}
+    seen = observed(pod(box(), deleted=30), stopped)
+    assert plan(seen, BACK_OFF, after(29, jump)) == Plan(wake=30)
+    assert plan(seen, BACK_OFF, after(30, jump)).actions == (Kill(container="main"),)
+
+
+@pytest.mark.parametrize("jump", [-1e7, -30.0, 30.0, 1e7])
+def test_the_active_deadline_comes_as_late_whatever_the_clock_says(jump: float) -> None:
+    late = observed(pod(box(), activeDeadlineSeconds=50), {"main": running()})
+    assert plan(late, BACK_OFF, after(49, jump)) == Plan(wake=50)
+    assert plan(late, BACK_OFF, after(50, jump)).actions == (Terminate(container="main"),)
+
+
+@given(JUMPS)
+def test_statuses_tell_the_time_of_day(jump: float) -> None:
+    """What people read is what the clock on the wall showed when it happened."""
+    moment = after(5, jump)
+    began = Container(run=Run(container_id="x", started=moment))
+    seen = Observed(pod=pod(box()), containers={"main": began}, began=T0)
+    status = pod_status(seen, BACK_OFF, moment)
+    told = status["containerStatuses"][0]["state"]["running"]["startedAt"]
+    assert told == moment.wall.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@given(JUMPS)
+def test_a_clock_set_while_no_agent_ran_makes_no_wait_longer(jump: float) -> None:
+    """All that is known then are times of day: the back-off is cut short at worst, never grown."""
+    the_pod = pod(box())
+    the_pod["status"] = reported(the_pod, 45, main=ended(3, at=45, restarts=2, crashes=2))
+    containers = adopt(the_pod, {"main": 2}, after(50, jump))
+    decided = plan(observed(the_pod, containers), BACK_OFF, after(50, jump))
+    if decided.wake is None:
+        assert decided.actions == (start("main", 3, 3),)
+    else:
+        assert 50 <= decided.wake <= 50 + BACK_OFF.delay(3)
+
+
+@given(JUMPS, st.floats(0, 1e6))
+def test_what_was_is_never_in_the_future(jump: float, elapsed: float) -> None:
+    now = after(elapsed, jump)
+    was = now.when_it_was(NOON)
+    assert was.wall == NOON
+    assert was.boot <= now.boot
+    if jump == 0:
+        assert was.boot == pytest.approx(0, abs=1e-3)

@@ -4,15 +4,14 @@ The processes of an agent that was killed died with it, so nothing is found runn
 container is to do next is decided by `lifecycle`, as ever.
 """
 
-from datetime import datetime
 from typing import Any
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.containers import KILLED, Container, Exit, Run, all_containers
-from quarterdeck.localcluster.node.times import parse_time
+from quarterdeck.localcluster.node.times import Instant, parse_time
 
 
-def adopt(pod: Object, begun: dict[str, int], now: datetime) -> dict[str, Container]:
+def adopt(pod: Object, begun: dict[str, int], now: Instant) -> dict[str, Container]:
     """The containers' histories when the agent starts: from the pod's status alone.
 
     The processes died with the agent before. `begun` says which run of each container was
@@ -30,20 +29,20 @@ def adopt(pod: Object, begun: dict[str, int], now: datetime) -> dict[str, Contai
     }
 
 
-def _adopted(status: dict[str, Any], begun: int, now: datetime) -> Container:
+def _adopted(status: dict[str, Any], begun: int, now: Instant) -> Container:
     """One container's history from its status."""
     restarts = int(status.get("restartCount", 0))
     state, last = status.get("state") or {}, status.get("lastState") or {}
-    previous = _exit(last["terminated"]) if "terminated" in last else None
+    previous = _exit(last["terminated"], now) if "terminated" in last else None
     if "terminated" in state:
-        return _ended(_exit(state["terminated"]), restarts, restarts, previous)
+        return _ended(_exit(state["terminated"], now), restarts, restarts, previous)
     unknown = "running" in state or begun > restarts or (begun == restarts and previous is None)
     if not unknown:
         return _ended(previous, restarts, restarts, None) if previous else Container()
-    started = parse_time(state["running"]["startedAt"]) if "running" in state else now
+    began = parse_time(state["running"]["startedAt"]) if "running" in state else now.wall
     lost = Exit(
         code=KILLED,
-        started=started,
+        started=now.when_it_was(began),
         finished=now,
         reason="ContainerStatusUnknown",
         message="The node's agent was gone, and the container's process with it.",
@@ -58,11 +57,13 @@ def _ended(ended: Exit, restarts: int, crashes: int, last: Exit | None) -> Conta
     return Container(restarts=restarts, crashes=crashes, run=run, last=last)
 
 
-def _exit(terminated: dict[str, Any]) -> Exit:
+def _exit(terminated: dict[str, Any], now: Instant) -> Exit:
+    began, ended = parse_time(terminated["startedAt"]), parse_time(terminated["finishedAt"])
+    finished = now.when_it_was(ended)
     return Exit(
         code=int(terminated.get("exitCode", 0)),
-        started=parse_time(terminated["startedAt"]),
-        finished=parse_time(terminated["finishedAt"]),
+        started=finished.when_it_was(began),
+        finished=finished,
         reason=terminated.get("reason", ""),
         message=terminated.get("message", ""),
         container_id=terminated.get("containerID", ""),

@@ -6,7 +6,7 @@ It is the user `system:node:<name>` and needs no more than that user's rights. I
 
 import asyncio
 import signal
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from quarterdeck.api.meta import PODS, Key, Object
@@ -22,6 +22,7 @@ from quarterdeck.localcluster.node.reports import FIELD_MANAGER, Reports
 from quarterdeck.localcluster.node.server import LogServer, Serving
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.static import StaticPods
+from quarterdeck.localcluster.node.times import now
 from quarterdeck.log import get_logger
 
 log = get_logger("node.agent")
@@ -35,9 +36,9 @@ class _Stopped(Exception):  # noqa: N818 - reads as what happened
     """The agent is asked to end."""
 
 
-def now() -> datetime:
+def wall() -> datetime:
     """The time of day."""
-    return datetime.now(UTC)
+    return now().wall
 
 
 class Agent:
@@ -73,7 +74,7 @@ class Agent:
         tasks.create_task(cache.run(), name="cache of pods")
         tasks.create_task(working.run(), name="pods")
         tasks.create_task(reporting.run(), name="reports")
-        tasks.create_task(Heartbeat(settings, client, port, now).run(), name="heartbeat")
+        tasks.create_task(Heartbeat(settings, client, port, wall).run(), name="heartbeat")
         log.info("node's agent runs", node=settings.name, network=f"{network.prefix}.0/24")
         stopping = asyncio.ensure_future(stopped.wait())
         syncing = asyncio.ensure_future(cache.wait_synced())
@@ -105,7 +106,7 @@ class Agent:
             controller="quarterdeck.dev/node",
             instance=self._settings.name,
             clock=boot_clock,
-            wall=now,
+            wall=wall,
         )
         tasks.create_task(events.run(), name="events")
         node = self._settings.name
@@ -117,7 +118,7 @@ class Agent:
             note = f"{path}: {fault}"
             events.event(about, "Warning", "BrokenManifest", note, action="ReadManifest")
 
-        static = StaticPods(self._settings.manifests, node, wake=wake, broken=broken, clock=now)
+        static = StaticPods(self._settings.manifests, node, wake=wake, broken=broken, clock=wall)
         pods = Pods(
             self._settings,
             cache,

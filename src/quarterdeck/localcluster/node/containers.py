@@ -4,12 +4,12 @@ Nothing here decides or does anything.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.node.times import Instant
 
 KILLED = 137
 """The exit code of a process that SIGKILL ended, as shells and Kubernetes count."""
@@ -19,8 +19,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How one run of a container ended."""
 
     code: int
-    started: datetime
-    finished: datetime
+    started: Instant
+    finished: Instant
     reason: str = ""
     """Empty for the usual one: Completed or Error, by the code."""
     message: str = ""
@@ -39,13 +39,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a container: a process that runs or has ended."""
 
     container_id: str
-    started: datetime
+    started: Instant
     health: Health = Health()
-    stopping_since: datetime | None = None
+    stopping_since: Instant | None = None
     """When the first step of stopping it was made: preStop, SIGTERM or SIGKILL."""
     pre_stop_pending: bool = False
     """The preStop hook is still at work."""
-    terminated: datetime | None = None
+    terminated: Instant | None = None
     """When it got SIGTERM."""
     killed: bool = False
     """It got SIGKILL."""
@@ -90,6 +90,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     containers: dict[str, Container]
     pod_ip: str = ""
     host_ip: str = "127.0.0.1"
+    began: Instant | None = None
+    """Since when its `activeDeadlineSeconds` are counted."""
 
     def container(self, name: str) -> Container:
         """The container's history, empty for one that was never started."""

@@ -1,12 +1,12 @@
 """What is to happen to a pod now: which containers to start, which to stop, and how.
 
-`plan` is a pure function of the pod, what was seen of its containers, and the time. It starts
+`plan` is a pure function of the pod, what was seen of its containers, and the time since the
+machine was booted: a clock that is set changes no decision. It starts
 and stops nothing itself, and what it says can be carried out late, twice, or after a crash:
 the next plan starts from what is then seen. What is reported is decided in `podstatus`.
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -22,10 +22,10 @@ from quarterdeck.localcluster.node.containers import (
     is_sidecar,
     main_containers,
 )
-from quarterdeck.localcluster.node.times import parse_time
+from quarterdeck.localcluster.node.times import Instant
 
-AFTER_PRE_STOP = timedelta(seconds=2)
-"""What a process gets after SIGTERM even when its preStop hook took the whole grace period."""
+AFTER_PRE_STOP = 2.0
+"""Seconds that a process gets after SIGTERM even when its preStop hook took the whole grace period."""
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -40,13 +40,13 @@ class BackOff(msgspec.Struct, frozen=True, kw_only=True):
     reset: float = 600
     """A run of at least this long makes the count start over."""
 
-    def delay(self, crashes: int) -> timedelta:
-        """The wait after this many runs that ended in a row."""
+    def delay(self, crashes: int) -> float:
+        """The seconds to wait after this many runs that ended in a row."""
         if crashes <= 1:
-            return timedelta(0)
+            return 0.0
         # The exponent is bounded, so that a pod that crashes for weeks does not overflow.
         grown = self.first * self.factor ** min(crashes - 2, 64)
-        return timedelta(seconds=min(self.maximum, grown))
+        return min(self.maximum, grown)
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,17 +87,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to do now, and when to look again if nothing happens before."""
 
     actions: tuple[Action, ...] = ()
-    wake: datetime | None = None
+    wake: float | None = None
+    """In seconds since boot."""
 
 
-def plan(seen: Observed, back_off: BackOff, now: datetime) -> Plan:
+def plan(seen: Observed, back_off: BackOff, now: Instant) -> Plan:
     """What to do with the pod now."""
     pod = seen.pod
     if is_deleted(pod):
         return _stop(seen, _deletion_grace(pod), now, then=Remove())
     if pod.get("status", {}).get("phase") in FINISHED:
         return _stop(seen, 0, now)
-    if past_deadline(pod, now) or is_finished(seen):
+    if past_deadline(seen, now) or is_finished(seen):
         return _stop(seen, _grace(pod), now)
     return _run(seen, back_off, now)
 
@@ -107,11 +108,9 @@ def is_deleted(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def past_deadline(pod: Object, now: datetime) -> bool:
+def past_deadline(seen: Observed, now: Instant) -> bool:
     """Whether the pod has used up its `activeDeadlineSeconds`."""
-    seconds = pod["spec"].get("activeDeadlineSeconds")
-    start = pod.get("status", {}).get("startTime")
-    return bool(seconds and start and now >= parse_time(start) + timedelta(seconds=seconds))
+    return any(now.boot >= deadline for deadline in _deadline(seen))
 
 
 def restarts_after(spec: dict[str, Any], pod: Object, code: int) -> bool:
@@ -147,10 +146,10 @@ def is_initialized(seen: Observed) -> bool:
     return next(_unfinished_init(seen), None) is None
 
 
-def restart_at(container: Container, back_off: BackOff) -> datetime:
-    """When an ended container may be started again."""
+def restart_at(container: Container, back_off: BackOff) -> float:
+    """When an ended container may be started again, in seconds since boot."""
     assert container.exit is not None, "only an ended container is started again"  # noqa: S101
-    return container.exit.finished + back_off.delay(crashes_after(container, back_off))
+    return container.exit.finished.boot + back_off.delay(crashes_after(container, back_off))
 
 
 def crashes_after(container: Container, back_off: BackOff) -> int:
@@ -158,14 +157,14 @@ def crashes_after(container: Container, back_off: BackOff) -> int:
     ended = container.exit
     if ended is None:
         return container.crashes
-    lasted = (ended.finished - ended.started).total_seconds()
+    lasted = ended.finished.boot - ended.started.boot
     return 1 if lasted >= back_off.reset else container.crashes + 1
 
 
-def _run(seen: Observed, back_off: BackOff, now: datetime) -> Plan:
+def _run(seen: Observed, back_off: BackOff, now: Instant) -> Plan:
     """Start what should run, stop what is not healthy."""
     actions: list[Action] = []
-    wakes: list[datetime] = []
+    wakes: list[float] = []
     for spec in _wanted(seen):
         container = seen.container(spec["name"])
         if container.run is None:
@@ -176,7 +175,7 @@ def _run(seen: Observed, back_off: BackOff, now: datetime) -> Plan:
                 _collect(_stop_one(spec, container.run, grace, now), actions, wakes)
         elif container.exit and restarts_after(spec, seen.pod, container.exit.code):
             at = restart_at(container, back_off)
-            if at <= now:
+            if at <= now.boot:
                 actions.append(
                     Start(
                         container=spec["name"],
@@ -186,7 +185,7 @@ def _run(seen: Observed, back_off: BackOff, now: datetime) -> Plan:
                 )
             else:
                 wakes.append(at)
-    wakes += _deadline(seen.pod)
+    wakes += _deadline(seen)
     return Plan(actions=tuple(actions), wake=min(wakes, default=None))
 
 
@@ -227,10 +226,10 @@ def is_unhealthy(spec: dict[str, Any], run: Run) -> bool:
     return "livenessProbe" in spec and run.health.liveness is False
 
 
-def _stop(seen: Observed, grace: float, now: datetime, then: Action | None = None) -> Plan:
+def _stop(seen: Observed, grace: float, now: Instant, then: Action | None = None) -> Plan:
     """Stop what runs, sidecars last and in reverse order; `then` comes when nothing does."""
     actions: list[Action] = []
-    wakes: list[datetime] = []
+    wakes: list[float] = []
     running = [spec for spec in all_containers(seen.pod) if seen.container(spec["name"]).running]
     sidecars = [spec for spec in running if is_sidecar(spec)]
     turn = [spec for spec in running if not is_sidecar(spec)] or sidecars[-1:]
@@ -244,8 +243,8 @@ def _stop(seen: Observed, grace: float, now: datetime, then: Action | None = Non
 
 
 def _stop_one(
-    spec: dict[str, Any], run: Run, grace: float, now: datetime
-) -> Action | datetime | None:
+    spec: dict[str, Any], run: Run, grace: float, now: Instant
+) -> Action | float | None:
     """The next step of stopping a run, or when to look again."""
     name = spec["name"]
     if run.killed:
@@ -256,17 +255,17 @@ def _stop_one(
         if (spec.get("lifecycle") or {}).get("preStop"):
             return RunPreStop(container=name, seconds=grace)
         return Terminate(container=name)
-    end = run.stopping_since + timedelta(seconds=grace)
+    end = run.stopping_since.boot + grace
     if run.terminated is None:
-        return end if run.pre_stop_pending and now < end else Terminate(container=name)
-    if run.terminated > run.stopping_since:
-        end = max(end, run.terminated + AFTER_PRE_STOP)
-    return Kill(container=name) if now >= end else end
+        return end if run.pre_stop_pending and now.boot < end else Terminate(container=name)
+    if run.terminated.boot > run.stopping_since.boot:
+        end = max(end, run.terminated.boot + AFTER_PRE_STOP)
+    return Kill(container=name) if now.boot >= end else end
 
 
-def _collect(step: Action | datetime | None, actions: list[Action], wakes: list[datetime]) -> None:
+def _collect(step: Action | float | None, actions: list[Action], wakes: list[float]) -> None:
     """Sort a step into what is done now and when to look again."""
-    if isinstance(step, datetime):
+    if isinstance(step, float):
         wakes.append(step)
     elif step is not None:
         actions.append(step)
@@ -291,7 +290,7 @@ def _probe_grace(spec: dict[str, Any], run: Run, pod: Object) -> float:
     return float(own) if own is not None else _grace(pod)
 
 
-def _deadline(pod: Object) -> list[datetime]:
-    seconds = pod["spec"].get("activeDeadlineSeconds")
-    start = pod.get("status", {}).get("startTime")
-    return [parse_time(start) + timedelta(seconds=seconds)] if seconds and start else []
+def _deadline(seen: Observed) -> list[float]:
+    """When the pod must have ended, in seconds since boot, if it must."""
+    seconds = seen.pod["spec"].get("activeDeadlineSeconds")
+    return [seen.began.boot + seconds] if seconds and seen.began else []

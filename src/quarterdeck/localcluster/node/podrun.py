@@ -8,7 +8,6 @@ import asyncio
 import signal
 import uuid
 from collections.abc import Callable, Coroutine
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +30,7 @@ from quarterdeck.localcluster.node.logs import LogWriter, files
 from quarterdeck.localcluster.node.probes import Outcome, Row, follow_probe, make_probe
 from quarterdeck.localcluster.node.process import Ended, Process
 from quarterdeck.localcluster.node.sandbox import Sandbox
+from quarterdeck.localcluster.node.times import Clock, Instant, parse_time
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.volume_files import remove_tree
 from quarterdeck.localcluster.status import Identity
@@ -50,7 +50,7 @@ class PodRun:
         *,
         tokens: Tokens,
         wake: Callable[[], None],
-        clock: Callable[[], datetime],
+        clock: Clock,
         say: Say,
     ) -> None:
         self.uid: str = pod["metadata"]["uid"]
@@ -63,7 +63,10 @@ class PodRun:
         self._processes: dict[str, Process] = {}
         self._logs: dict[str, LogWriter] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
-        self.containers = adopt(pod, self._begun(pod), clock())
+        now = clock()
+        self.containers = adopt(pod, self._begun(pod), now)
+        told = pod.get("status", {}).get("startTime")
+        self._began = now.when_it_was(parse_time(told)) if told else now
 
     @property
     def volumes(self) -> Path:
@@ -72,7 +75,12 @@ class PodRun:
 
     def observed(self, pod: Object) -> Observed:
         """What `lifecycle` decides on."""
-        return Observed(pod=pod, containers=dict(self.containers), pod_ip=self.pod_ip)
+        return Observed(
+            pod=pod,
+            containers=dict(self.containers),
+            pod_ip=self.pod_ip,
+            began=self._began,
+        )
 
     def live_log(self, container: str) -> LogWriter | None:
         """The log of the latest run, while this agent writes it."""
@@ -227,7 +235,7 @@ class PodRun:
         run = self.containers[name].run
         return run.health if run else Health()
 
-    def _since(self, name: str, now: datetime) -> datetime:
+    def _since(self, name: str, now: Instant) -> Instant:
         run = self.containers[name].run
         return run.stopping_since or now if run else now
 

@@ -7,7 +7,6 @@ pod's key. Nothing here waits for the API server; what is asked of it, and told 
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from datetime import datetime
 from typing import Any, assert_never
 
 from quarterdeck.api.meta import Key, Object
@@ -37,6 +36,7 @@ from quarterdeck.localcluster.node.podrun import EventType, PodRun
 from quarterdeck.localcluster.node.server import NoLogError
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.static import StaticPods, is_mirror
+from quarterdeck.localcluster.node.times import Clock
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.unsupported import unsupported
 from quarterdeck.localcluster.node.volume_files import remove_tree
@@ -66,7 +66,7 @@ class Pods:
         events: Recorder,
         wake: Callable[[Key], None],
         report: Callable[[Key], None],
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._cache = cache
@@ -93,8 +93,8 @@ class Pods:
         decided, blocked = await self._carry_out_all(pod, run)
         self._report(key)
         waits = [BLOCKED_RETRY] if blocked else []
-        if decided.wake:
-            waits.append(max(0.0, (decided.wake - self._clock()).total_seconds()))
+        if decided.wake is not None:
+            waits.append(max(0.0, decided.wake - self._clock().boot))
         return Result(requeue_after=min(waits, default=None))
 
     def pod_of(self, key: Key) -> Object | None:
@@ -126,14 +126,14 @@ class Pods:
                 raise NoLogError(
                     f'previous terminated container "{container}" in pod "{pod}" not found'
                 )
-            return read(path, query, self._clock(), None)
+            return read(path, query, self._clock().wall, None)
         path = run.log_path(container, history.restarts)
         if history.run is None or not path.exists():
             reason = history.problem.reason if history.problem else "ContainerCreating"
             raise NoLogError(
                 f'container "{container}" in pod "{pod}" is waiting to start: {reason}'
             )
-        return read(path, query, self._clock(), run.live_log(container))
+        return read(path, query, self._clock().wall, run.live_log(container))
 
     def remove_strangers(self) -> None:
         """Remove the files of pods that went while no agent ran; called once, when synced."""

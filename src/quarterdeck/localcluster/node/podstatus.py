@@ -4,7 +4,6 @@ Pure: the pod, what was seen of its containers, and the time. When it is written
 nothing is written when nothing changed, is the agent's business.
 """
 
-from datetime import datetime
 from typing import Any
 
 from quarterdeck.api.meta import Object
@@ -31,13 +30,13 @@ from quarterdeck.localcluster.node.lifecycle import (
     restart_at,
     restarts_after,
 )
-from quarterdeck.localcluster.node.times import format_time
+from quarterdeck.localcluster.node.times import Instant, format_time
 
 OURS = ("Initialized", "ContainersReady", "Ready")
 """The conditions that the node sets; others are left as they are."""
 
 
-def pod_status(seen: Observed, back_off: BackOff, now: datetime) -> Object:
+def pod_status(seen: Observed, back_off: BackOff, now: Instant) -> Object:
     """The pod's whole status, with what others wrote into it left in place."""
     old = seen.pod.get("status") or {}
     # A finished pod stays as it was reported: its processes are gone, the facts with them.
@@ -47,7 +46,7 @@ def pod_status(seen: Observed, back_off: BackOff, now: datetime) -> Object:
     status = dict(old) | {
         "phase": phase,
         "conditions": _conditions(seen, phase, now),
-        "startTime": old.get("startTime") or format_time(now),
+        "startTime": old.get("startTime") or format_time(now.wall),
         "hostIP": seen.host_ip,
         "hostIPs": [{"ip": seen.host_ip}],
     }
@@ -66,11 +65,11 @@ def pod_status(seen: Observed, back_off: BackOff, now: datetime) -> Object:
     return status
 
 
-def _phase(seen: Observed, now: datetime) -> tuple[str, str]:
+def _phase(seen: Observed, now: Instant) -> tuple[str, str]:
     """The pod's phase, and the reason where one belongs to it."""
     histories = [seen.container(spec["name"]) for spec in all_containers(seen.pod)]
     if not any(container.running for container in histories):
-        if past_deadline(seen.pod, now) and not is_finished(seen):
+        if past_deadline(seen, now) and not is_finished(seen):
             return "Failed", "DeadlineExceeded"
         started = any(container.run for container in histories)
         if is_finished(seen) or (is_deleted(seen.pod) and started):
@@ -85,7 +84,7 @@ def _all_succeeded(seen: Observed) -> bool:
     return not init_failed(seen) and all(end is not None and end.code == 0 for end in ends)
 
 
-def _conditions(seen: Observed, phase: str, now: datetime) -> list[Object]:
+def _conditions(seen: Observed, phase: str, now: Instant) -> list[Object]:
     """Ours, then everybody else's as they were; a transition time moves with the status."""
     old = {entry["type"]: entry for entry in (seen.pod.get("status") or {}).get("conditions") or []}
     wanted = {"Initialized": _initialized(seen)}
@@ -97,7 +96,7 @@ def _conditions(seen: Observed, phase: str, now: datetime) -> list[Object]:
     for kind, fields in wanted.items():
         was = old.get(kind, {})
         same = was.get("status") == fields["status"] and "lastTransitionTime" in was
-        since = was["lastTransitionTime"] if same else format_time(now)
+        since = was["lastTransitionTime"] if same else format_time(now.wall)
         fresh.append({"type": kind, **fields, "lastTransitionTime": since})
     return fresh + [entry for kind, entry in old.items() if kind not in wanted]
 
@@ -147,7 +146,7 @@ def _ready(seen: Observed, containers: Object, old: dict[str, Object]) -> Object
 
 
 def _container_status(
-    spec: dict[str, Any], seen: Observed, back_off: BackOff, now: datetime
+    spec: dict[str, Any], seen: Observed, back_off: BackOff, now: Instant
 ) -> Object:
     container = seen.container(spec["name"])
     done = container.exit is not None and container.exit.code == 0 and not is_sidecar(spec)
@@ -169,20 +168,20 @@ def _container_status(
 
 
 def _states(
-    spec: dict[str, Any], container: Container, seen: Observed, back_off: BackOff, now: datetime
+    spec: dict[str, Any], container: Container, seen: Observed, back_off: BackOff, now: Instant
 ) -> Object:
     """The container's `state` and `lastState`."""
     last = {"terminated": _terminated(container.last)} if container.last else {}
     if container.running and container.run is not None:
         return {
-            "state": {"running": {"startedAt": format_time(container.run.started)}},
+            "state": {"running": {"startedAt": format_time(container.run.started.wall)}},
             "lastState": last,
         }
     ended = container.exit
     if ended is None:
         return {"state": {"waiting": _waiting(container, seen)}, "lastState": last}
     comes_again = not is_deleted(seen.pod) and restarts_after(spec, seen.pod, ended.code)
-    if comes_again and (container.problem or restart_at(container, back_off) > now):
+    if comes_again and (container.problem or restart_at(container, back_off) > now.boot):
         waiting = (
             _waiting(container, seen)
             if container.problem
@@ -201,7 +200,7 @@ def _waiting(container: Container, seen: Observed) -> Object:
 def _crash_loop(
     spec: dict[str, Any], container: Container, seen: Observed, back_off: BackOff
 ) -> Object:
-    seconds = back_off.delay(crashes_after(container, back_off)).total_seconds()
+    seconds = back_off.delay(crashes_after(container, back_off))
     meta = seen.pod["metadata"]
     return {
         "reason": "CrashLoopBackOff",
@@ -214,8 +213,8 @@ def _terminated(ended: Exit) -> Object:
     state: Object = {
         "exitCode": ended.code,
         "reason": ended.reason or ("Completed" if ended.code == 0 else "Error"),
-        "startedAt": format_time(ended.started),
-        "finishedAt": format_time(ended.finished),
+        "startedAt": format_time(ended.started.wall),
+        "finishedAt": format_time(ended.finished.wall),
     }
     if ended.message:
         state["message"] = ended.message

@@ -5,7 +5,6 @@ It is woken by `pods` after each step, and wakes it when there is a new token.
 """
 
 from collections.abc import Callable
-from datetime import datetime
 
 from quarterdeck.api.meta import NODES, PODS, Key, Object
 from quarterdeck.controller import DONE, Objects, Result
@@ -15,6 +14,7 @@ from quarterdeck.localcluster.node.podrun import PodRun
 from quarterdeck.localcluster.node.pods import Pods
 from quarterdeck.localcluster.node.podstatus import pod_status
 from quarterdeck.localcluster.node.static import StaticPods, is_mirror, mirror_of, mirrors
+from quarterdeck.localcluster.node.times import Clock
 from quarterdeck.localcluster.node.volumes import references
 from quarterdeck.log import get_logger
 
@@ -40,7 +40,7 @@ class Reports:
         static: StaticPods,
         back_off: BackOff,
         wake: Callable[[Key], None],
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._pods = pods
         self._cache = cache
@@ -97,13 +97,13 @@ class Reports:
         if is_deleted(pod) or pod.get("status", {}).get("phase") in FINISHED:
             return None
         try:
-            if await run.tokens.refresh(pod, references(pod).tokens, self._clock()):
+            if await run.tokens.refresh(pod, references(pod).tokens, self._clock().boot):
                 self._wake(key)
         except KubeError as error:
             log.v(4).info("no token for a pod yet", pod=str(key), error=str(error))
             return run.tokens.retry_after
         at = run.tokens.renew_at
-        return max(0.0, (at - self._clock()).total_seconds()) if at else None
+        return max(0.0, at - self._clock().boot) if at is not None else None
 
     async def _write_status(self, pod: Object, run: PodRun) -> float | None:
         """Write the status if it is not so already; when to try again if that failed."""

@@ -1,16 +1,18 @@
-"""Tokens for pods: asked for by TokenRequest, bound to the pod, renewed before they expire."""
+"""Tokens for pods: asked for by TokenRequest, bound to the pod, renewed before they expire.
+
+All times are in seconds since boot. How long a token lives is asked for and answered in seconds,
+so that neither our clock nor the API server's has to be right.
+"""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
 import msgspec
 
 from quarterdeck.api.meta import SERVICE_ACCOUNTS, Object
 from quarterdeck.kube import Client, KubeError
-from quarterdeck.localcluster.node.times import parse_time
 from quarterdeck.localcluster.node.volumes import Token
 
-RETRY = timedelta(seconds=5)
+RETRY = 5.0
 FIRST_RETRY = 0.1
 """Seconds; the API server learns of a pod's node a moment after the node itself."""
 PATIENCE = 5
@@ -21,7 +23,7 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
     """A token as the API server gave it."""
 
     value: str
-    renew_at: datetime
+    renew_at: float
 
 
 class Tokens:
@@ -38,7 +40,7 @@ class Tokens:
     @property
     def retry_after(self) -> float:
         """Seconds until the next request after one that failed."""
-        return min(RETRY.total_seconds(), FIRST_RETRY * 2.0 ** min(self._failures, 10))
+        return min(RETRY, FIRST_RETRY * 2.0 ** min(self._failures, 10))
 
     @property
     def values(self) -> dict[Token, str]:
@@ -46,11 +48,11 @@ class Tokens:
         return {token: issued.value for token, issued in self._issued.items()}
 
     @property
-    def renew_at(self) -> datetime | None:
+    def renew_at(self) -> float | None:
         """When the next one is to be renewed."""
         return min((issued.renew_at for issued in self._issued.values()), default=None)
 
-    async def refresh(self, pod: Object, wanted: Iterable[Token], now: datetime) -> bool:
+    async def refresh(self, pod: Object, wanted: Iterable[Token], now: float) -> bool:
         """Ask for what is missing or due, and say whether there is anything new.
 
         An old one stays when that fails, and it raises.
@@ -72,7 +74,7 @@ class Tokens:
         self._failures, self.trouble = 0, ""
         return renewed
 
-    async def _request(self, pod: Object, token: Token, now: datetime) -> Issued:
+    async def _request(self, pod: Object, token: Token, now: float) -> Issued:
         meta = pod["metadata"]
         answer = await self._client.post(
             SERVICE_ACCOUNTS,
@@ -94,10 +96,7 @@ class Tokens:
             },
             namespace=meta["namespace"],
         )
-        status = answer["status"]
-        # The API server may give it a longer life than was asked for, so that a client that
-        # never reads its file again does not break. What was asked for is what counts.
-        life = min(
-            parse_time(status["expirationTimestamp"]) - now, timedelta(seconds=token.seconds)
-        )
-        return Issued(value=status["token"], renew_at=now + life * self._share)
+        # The API server may give it a shorter life than was asked for, and says so; and a longer
+        # one, for a client that never reads its file again, which is not to be relied on.
+        life = min(int(answer["spec"].get("expirationSeconds") or token.seconds), token.seconds)
+        return Issued(value=answer["status"]["token"], renew_at=now + life * self._share)
