@@ -49,6 +49,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """False lets etcd answer before its data is on disk: quicker, for tests only."""
     audit: bool = False
     """Write every request, without bodies, to the audit log."""
+    node_lease: int = 40
+    """Seconds for which a node counts as alive after its last heartbeat."""
 
     @property
     def api_url(self) -> str:
@@ -164,6 +166,9 @@ def controller_manager_arguments(setup: Setup) -> list[str]:
         # One client on a loopback API server: waiting for a turn would only slow tests down.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
+        # Kubernetes' own defaults where the nodes' Leases have theirs.
+        f"--node-monitor-grace-period={setup.node_lease * 5 / 4}s",
+        f"--node-monitor-period={setup.node_lease / 8}s",
     ]
 
 
@@ -184,7 +189,7 @@ def kwok_arguments(setup: Setup) -> list[str]:
         f"--manage-single-node={SIMULATED_NODE}",
         f"--cidr={POD_NETWORK}",
         "--node-port=0",
-        "--node-lease-duration-seconds=40",
+        f"--node-lease-duration-seconds={setup.node_lease}",
     ]
 
 
@@ -203,6 +208,7 @@ def this_machine_arguments(setup: Setup) -> list[str]:
         f"--tls-key={setup.key(THIS_MACHINE)}",
         f"--client-authority={setup.certificate('ca')}",
         f"--client-name={LOG_READER}",
+        f"--lease-seconds={setup.node_lease}",
     ]
 
 

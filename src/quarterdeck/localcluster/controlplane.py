@@ -63,6 +63,7 @@ class ControlPlane:
         *,
         durable: bool = True,
         audit: bool = False,
+        node_lease: int = 40,
         api_port: int | None = None,
         progress: Callable[[str], None] = _silent,
     ) -> None:
@@ -79,6 +80,7 @@ class ControlPlane:
                 stages=simulated.STAGES,
                 durable=durable,
                 audit=audit,
+                node_lease=node_lease,
             )
             write_credentials(self.setup)
         except BaseException:

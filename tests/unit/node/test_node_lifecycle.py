@@ -586,7 +586,9 @@ JUMPS = st.sampled_from([-1e7, -3600.0, -1.0, 0.0, 1.0, 3600.0, 1e7])
 
 
 @settings(max_examples=150)
-@given(pods(), st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 3.0, 15.0])), max_size=12))
+@given(
+    pods(), st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 3.0, 15.0])), max_size=12)
+)
 def test_a_clock_that_is_set_changes_no_decision(
     the_pod: Object, life: list[tuple[int, float]]
 ) -> None:

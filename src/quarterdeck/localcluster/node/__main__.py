@@ -20,7 +20,7 @@ from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
 from quarterdeck.localcluster.node.images import this_installation
 from quarterdeck.localcluster.node.lifecycle import BackOff
 from quarterdeck.localcluster.node.server import Serving
-from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
 
 CANNOT = 2
 """The exit code when something about this machine is in the way."""
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--back-off-maximum", type=float, default=BackOff().maximum)
     parser.add_argument("--back-off-reset", type=float, default=BackOff().reset)
     parser.add_argument("--token-share", type=float, default=0.8)
+    parser.add_argument("--lease-seconds", type=int, default=LEASE_SECONDS)
     parser.add_argument("-v", "--verbosity", type=int, default=log.NORMAL)
     return parser
 
@@ -95,6 +96,7 @@ def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSett
             reset=arguments.back_off_reset,
         ),
         token_share=arguments.token_share,
+        lease_seconds=arguments.lease_seconds,
     )
 
 

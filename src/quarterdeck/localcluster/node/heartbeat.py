@@ -20,9 +20,8 @@ from quarterdeck.log import get_logger
 log = get_logger("node.heartbeat")
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEASE_SECONDS = 40
-RENEW_EVERY = 10.0
 STATUS_EVERY = 300.0
+"""Seconds after which the status is written even when nothing in it has changed."""
 RETRY = 1.0
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
@@ -71,6 +70,27 @@ def keep_transitions(status: Object, old: Object) -> Object:
     return {**status, "conditions": conditions}
 
 
+def is_told(status: Object, old: Object) -> bool:
+    """Whether the API server has this status already, but for the time of the heartbeat.
+
+    It may not have it although we wrote it: who did not hear from the node for a while, because
+    the API server was away, says of it that nothing is known.
+    """
+    beats = ("lastHeartbeatTime", "lastTransitionTime")
+
+    def bare(conditions: list[Object]) -> dict[str, Object]:
+        return {
+            entry["type"]: {key: value for key, value in entry.items() if key not in beats}
+            for entry in conditions
+        }
+
+    fields = {key: value for key, value in status.items() if key != "conditions"}
+    ours, theirs = bare(status["conditions"]), bare(old.get("conditions") or [])
+    return all(old.get(key) == value for key, value in fields.items()) and all(
+        theirs.get(kind) == entry for kind, entry in ours.items()
+    )
+
+
 class Heartbeat:
     """Keeps the node's status and Lease, whatever the API server does."""
 
@@ -81,12 +101,16 @@ class Heartbeat:
         self._client = client
         self._port = port
         self._clock = clock
+        self._monotonic = asyncio.get_running_loop().time
+        self._written = -STATUS_EVERY
 
     async def run(self) -> None:
         """Until cancelled."""
+        # As the kubelet does: three renewals may fail before the Lease is over.
+        often = self._settings.lease_seconds / 4
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._every(STATUS_EVERY, self._report), name="node status")
-            tasks.create_task(self._every(RENEW_EVERY, self._renew), name="node lease")
+            tasks.create_task(self._every(often, self._report), name="node status")
+            tasks.create_task(self._every(often, self._renew), name="node lease")
 
     async def _every(self, seconds: float, write: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -94,23 +118,27 @@ class Heartbeat:
                 await write()
             except KubeError as error:
                 log.warning("node heartbeat failed", error=str(error))
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(min(RETRY, seconds))
             else:
                 await asyncio.sleep(seconds)
 
     async def _report(self) -> None:
         name = self._settings.name
         node = await self._client.get(NODES, name)
+        old = node.get("status") or {}
         fresh = node_status(self._settings, self._port, self._clock())
-        status = keep_transitions(fresh, node.get("status") or {})
+        if is_told(fresh, old) and self._monotonic() - self._written < STATUS_EVERY:
+            return
+        status = keep_transitions(fresh, old)
         await self._client.patch(NODES, name, {"status": status}, subresource="status")
+        self._written = self._monotonic()
         log.info("node is ready", node=name, port=self._port)
 
     async def _renew(self) -> None:
         name = self._settings.name
         spec = {
             "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
+            "leaseDurationSeconds": self._settings.lease_seconds,
             "renewTime": self._clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
         try:

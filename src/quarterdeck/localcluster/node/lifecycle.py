@@ -25,7 +25,7 @@ from quarterdeck.localcluster.node.containers import (
 from quarterdeck.localcluster.node.times import Instant
 
 AFTER_PRE_STOP = 2.0
-"""Seconds that a process gets after SIGTERM even when its preStop hook took the whole grace period."""
+"""Seconds for a process after SIGTERM, even when its preStop hook took the whole grace period."""
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -242,9 +242,7 @@ def _stop(seen: Observed, grace: float, now: Instant, then: Action | None = None
     return Plan(actions=tuple(actions), wake=min(wakes, default=None))
 
 
-def _stop_one(
-    spec: dict[str, Any], run: Run, grace: float, now: Instant
-) -> Action | float | None:
+def _stop_one(spec: dict[str, Any], run: Run, grace: float, now: Instant) -> Action | float | None:
     """The next step of stopping a run, or when to look again."""
     name = spec["name"]
     if run.killed:

@@ -8,6 +8,7 @@ from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.images import Installation
 from quarterdeck.localcluster.node.lifecycle import BackOff
 
+LEASE_SECONDS = 40
 CAPACITY = {"cpu": "10k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "250"}
 """Far above any machine's, since nothing is measured out; the pods are what a /24 can name."""
 
@@ -30,4 +31,6 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     back_off: BackOff = BackOff()
     token_share: float = 0.8
     """The share of a token's life after which it is renewed."""
+    lease_seconds: int = LEASE_SECONDS
+    """For how long the node counts as alive after its last heartbeat."""
     capacity: dict[str, str] = msgspec.field(default_factory=CAPACITY.copy)

@@ -32,7 +32,7 @@ Clock = Callable[[], Instant]
 
 
 def now() -> Instant:
-    """This moment."""
+    """What both clocks show."""
     return Instant(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))
 
 

@@ -26,6 +26,16 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
     renew_at: float
 
 
+def issued_by(answer: Object, token: Token, share: float, now: float) -> Issued:
+    """The token of an answer, to be renewed when this share of its life is over.
+
+    The API server may give it a shorter life than was asked for, and says so; and a longer one,
+    for a client that never reads its file again, which is not to be relied on.
+    """
+    life = min(int(answer["spec"].get("expirationSeconds") or token.seconds), token.seconds)
+    return Issued(value=answer["status"]["token"], renew_at=now + life * share)
+
+
 class Tokens:
     """The tokens of one pod."""
 
@@ -96,7 +106,4 @@ class Tokens:
             },
             namespace=meta["namespace"],
         )
-        # The API server may give it a shorter life than was asked for, and says so; and a longer
-        # one, for a client that never reads its file again, which is not to be relied on.
-        life = min(int(answer["spec"].get("expirationSeconds") or token.seconds), token.seconds)
-        return Issued(value=answer["status"]["token"], renew_at=now + life * self._share)
+        return issued_by(answer, token, self._share, now)
