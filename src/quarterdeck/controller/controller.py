@@ -66,12 +66,18 @@ class Controller:
         self.at_start = tuple(at_start)
         self._reconcile = reconcile
         self._backoff = backoff
+        self._queue: Queue | None = None
         self._log = log.bind(controller=name)
 
     def start(self, clock: Callable[[], float]) -> "Workers":
         """The controller's queue and workers, not yet running."""
-        queue = Queue(clock=clock, backoff=self._backoff)
-        return Workers(self, queue, clock)
+        self._queue = Queue(clock=clock, backoff=self._backoff)
+        return Workers(self, self._queue, clock)
+
+    def wake(self, key: Key) -> None:
+        """Reconcile this key soon, for a reason that no watch sees; nothing before the start."""
+        if self._queue is not None:
+            self._queue.add(key)
 
     async def reconcile(self, key: Key) -> Result:
         """What `reconcile` says about this key."""

@@ -11,7 +11,7 @@ An operator is set up with a manager: it asks it for objects and adds controller
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -79,6 +79,8 @@ class Manager:
         self._caches: dict[CacheKey, Cache[Any]] = {}
         self._required: set[CacheKey] = set()
         self._controllers: list[Controller] = []
+        self._tasks: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._running_tasks: list[asyncio.Task[None]] = []
         self._at_work: dict[Workers, asyncio.Task[None]] = {}
         self._crash: asyncio.Future[None] | None = None
         self._stopping = False
@@ -154,6 +156,14 @@ class Manager:
             self._cache_of(watch)
         self._controllers.append(controller)
 
+    def add_task(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this beside the controllers while this process leads; cancelled when it stops.
+
+        For work that lasts, of which a reconcile only says what it is to be. What it raises ends
+        the process.
+        """
+        self._tasks.append((name, run))
+
     @property
     def registry(self) -> CollectorRegistry:
         """Where an operator adds metrics of its own."""
@@ -200,6 +210,8 @@ class Manager:
         self._stopping = True
         for workers in self._at_work:
             workers.drain()
+        for task in self._running_tasks:
+            task.cancel()
         running = [task for task in self._at_work.values() if not task.done()]
         if running:
             _, late = await asyncio.wait(running, timeout=within)
@@ -228,6 +240,10 @@ class Manager:
             task = tasks.create_task(workers.run(), name=f"controller {controller.name}")
             self._at_work[workers] = task
             log.info("controller started", controller=controller.name, workers=controller.workers)
+        if leader:
+            self._running_tasks = [
+                tasks.create_task(run(), name=name) for name, run in self._tasks
+            ]
 
     def _cache_of(self, watch: Watch[T]) -> Cache[T]:
         return self.cache(

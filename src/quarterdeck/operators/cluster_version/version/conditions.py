@@ -1,0 +1,171 @@
+"""What ClusterVersion says of itself, from what was decided and what the engine tells.
+
+| condition | True | False |
+|---|---|---|
+| Available | a release was fully applied once | none was yet |
+| Failing | something stops the release from being applied or kept | nothing does |
+| Progressing | a release is being applied for the first time | the cluster has arrived |
+| ReleaseAccepted | what `spec.desiredUpdate` asks for is being done, or was | it is refused |
+| Upgradeable | nothing speaks against a minor update | something does |
+
+Pure, and a fixed point: the same facts give the same status again, so that a settled cluster is
+not written to. While a release is being applied the messages change often; `pause_before_write`
+says which changes can wait.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from quarterdeck.api.config_v1 import (
+    CapabilitiesStatus,
+    ClusterStatusCondition,
+    ClusterVersionStatus,
+    Release,
+)
+from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.version.blockers import Blocker, summary
+from quarterdeck.operators.cluster_version.version.history import History, latest_completed
+from quarterdeck.operators.cluster_version.version.texts import (
+    fault_message,
+    fault_reason,
+    fault_summary,
+    working_towards,
+)
+from quarterdeck.operators.cluster_version.version.updates import Refused
+from quarterdeck.status import set_condition
+
+MESSAGE_LIMIT = 8192
+"""Characters; a thousand faults are not to make an object that etcd refuses."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the status is made from."""
+
+    generation: int
+    release: Release
+    """The one that is being applied, or has been."""
+    mode: Mode
+    history: History
+    refused: Refused | None = None
+    """Why what `spec.desiredUpdate` asks for is not done."""
+    unusable: Refused | None = None
+    """Why the release itself cannot be applied: it is not there, or broken."""
+    version_hash: str = ""
+    progress: Progress | None = None
+    faults: tuple[Fault, ...] = ()
+    """Those that have stood long enough to be told."""
+    blockers: tuple[Blocker, ...] = ()
+    capabilities: CapabilitiesStatus | None = None
+    available_updates: tuple[Release, ...] | None = None
+
+
+def desired_status(
+    facts: Facts, was: ClusterVersionStatus | None, now: datetime
+) -> ClusterVersionStatus:
+    """The whole status; what others have added to it, conditions of their own say, stays."""
+    conditions = was.conditions if was else ()
+    for type_, status, reason, message in (
+        _available(facts),
+        _failing(facts),
+        _progressing(facts),
+        _release_accepted(facts),
+        _upgradeable(facts),
+    ):
+        if len(message) > MESSAGE_LIMIT:
+            message = message[: MESSAGE_LIMIT - 1] + "…"
+        conditions = set_condition(
+            conditions,
+            ClusterStatusCondition(
+                type=type_,
+                status=status,
+                reason=reason,
+                message=message,
+                last_transition_time=now,
+            ),
+            now,
+        )
+    return ClusterVersionStatus(
+        desired=facts.release,
+        history=facts.history,
+        observed_generation=facts.generation,
+        version_hash=facts.version_hash,
+        capabilities=facts.capabilities,
+        conditions=conditions,
+        available_updates=facts.available_updates,
+        conditional_updates=was.conditional_updates if was else (),
+    )
+
+
+def pause_before_write(
+    was: ClusterVersionStatus | None, new: ClusterVersionStatus, since_write: float, interval: float
+) -> float:
+    """In how many seconds to write; 0 for now, which is so for all but changed words.
+
+    A changed reason or message alone is written once in an interval.
+    """
+    if was is None or _without_words(was) != _without_words(new):
+        return 0.0
+    return max(0.0, interval - since_write)
+
+
+def _without_words(status: ClusterVersionStatus) -> ClusterVersionStatus:
+    conditions = tuple(
+        msgspec.structs.replace(condition, reason="", message="")
+        for condition in status.conditions
+    )
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+Told = tuple[str, str, str, str]
+"""Type, status, reason and message."""
+
+
+def _available(facts: Facts) -> Told:
+    done = latest_completed(facts.history)
+    if done is None:
+        return "Available", "False", "NoReleaseApplied", "No release has been fully applied yet"
+    return "Available", "True", "ReleaseApplied", f"Done applying {done.version or done.image}"
+
+
+def _failing(facts: Facts) -> Told:
+    if facts.unusable is not None:
+        return "Failing", "True", facts.unusable.reason, str(facts.unusable)
+    if facts.faults:
+        return "Failing", "True", fault_reason(facts.faults), fault_message(facts.faults)
+    return "Failing", "False", "AsExpected", ""
+
+
+def _progressing(facts: Facts) -> Told:
+    version, arrived = facts.release.version, facts.mode is Mode.RECONCILING
+    status = "False" if arrived else "True"
+    if facts.unusable is not None:
+        # Nothing is being done, so nothing progresses, whatever the history still has to say.
+        what = f"Unable to {'keep' if arrived else 'apply'} {version}"
+        return "Progressing", "False", facts.unusable.reason, f"{what}: {facts.unusable.message}"
+    if facts.faults:
+        reason, told = fault_reason(facts.faults), fault_summary(facts.faults)
+        verb = "Error while reconciling" if arrived else "Unable to apply"
+        return "Progressing", status, reason, f"{verb} {version}: {told}"
+    if arrived:
+        return "Progressing", status, "AsExpected", f"Cluster version is {version}"
+    reason = "Initializing" if facts.mode is Mode.INITIALIZING else "Updating"
+    return "Progressing", status, reason, working_towards(version, facts.progress)
+
+
+def _release_accepted(facts: Facts) -> Told:
+    if (refused := facts.refused or facts.unusable) is not None:
+        return "ReleaseAccepted", "False", refused.reason, str(refused)
+    loaded = f'Payload loaded version="{facts.release.version}" image="{facts.release.image}"'
+    return "ReleaseAccepted", "True", "PayloadLoaded", loaded
+
+
+def _upgradeable(facts: Facts) -> Told:
+    if not facts.blockers:
+        return "Upgradeable", "True", "AsExpected", ""
+    said = summary(facts.blockers)
+    text = f"Minor updates are blocked, patch updates are not:\n{said.message}"
+    if len(facts.blockers) == 1:
+        text = f"Minor updates are blocked, patch updates are not: {said.message}"
+    return "Upgradeable", "False", said.reason, text

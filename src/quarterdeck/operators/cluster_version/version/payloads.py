@@ -1,0 +1,86 @@
+"""The releases directory and its payloads, read off the event loop and kept while unchanged."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from quarterdeck.operators.cluster_version.payload.model import (
+    Payload,
+    PayloadError,
+    Problem,
+)
+from quarterdeck.operators.cluster_version.version.releases import (
+    Offer,
+    Releases,
+    fingerprint,
+    load_release,
+    read_releases,
+    version_hash,
+)
+
+LOOK_AGAIN = 2.0
+"""Seconds for which what was found in the directory holds."""
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A payload that can be applied."""
+
+    payload: Payload
+    hash: str
+
+
+class Payloads:
+    """What can be read from a releases directory."""
+
+    def __init__(
+        self, directory: Path | None, profile: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._directory = directory
+        self._profile = profile
+        self._clock = clock
+        self._releases: tuple[float, Releases] | None = None
+        self._loaded: dict[str, tuple[float, str, Loaded | PayloadError]] = {}
+
+    async def releases(self) -> Releases:
+        """The releases that there are now."""
+        now = self._clock()
+        if self._releases is None or now - self._releases[0] > LOOK_AGAIN:
+            self._releases = (now, await asyncio.to_thread(self._read))
+        return self._releases[1]
+
+    async def load(self, offer: Offer) -> Loaded | PayloadError:
+        """The payload of a release, read again when its files have changed."""
+        version, now = offer.release.version, self._clock()
+        known = self._loaded.get(version)
+        if known is not None and now - known[0] <= LOOK_AGAIN:
+            return known[2]
+        mark = await asyncio.to_thread(fingerprint, offer)
+        if known is None or known[1] != mark:
+            found = await asyncio.to_thread(self._load, offer)
+        else:
+            found = known[2]
+        # Two are enough: the release that is run, and the one that is asked for.
+        others = [other for other in self._loaded if other != version]
+        for other in others[:-1]:
+            del self._loaded[other]
+        self._loaded.pop(version, None)
+        self._loaded[version] = (now, mark, found)
+        return found
+
+    def _read(self) -> Releases:
+        if self._directory is None:
+            problem = Problem(
+                file="--releases", message="no directory was named", remedy="name one"
+            )
+            return Releases(problems=(problem,))
+        return read_releases(self._directory)
+
+    def _load(self, offer: Offer) -> Loaded | PayloadError:
+        try:
+            payload = load_release(offer, self._profile)
+        except PayloadError as error:
+            return error
+        return Loaded(payload=payload, hash=version_hash(payload))
