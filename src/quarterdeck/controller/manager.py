@@ -241,9 +241,7 @@ class Manager:
             self._at_work[workers] = task
             log.info("controller started", controller=controller.name, workers=controller.workers)
         if leader:
-            self._running_tasks = [
-                tasks.create_task(run(), name=name) for name, run in self._tasks
-            ]
+            self._running_tasks = [tasks.create_task(run(), name=name) for name, run in self._tasks]
 
     def _cache_of(self, watch: Watch[T]) -> Cache[T]:
         return self.cache(

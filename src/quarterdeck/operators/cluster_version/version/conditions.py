@@ -112,8 +112,7 @@ def pause_before_write(
 
 def _without_words(status: ClusterVersionStatus) -> ClusterVersionStatus:
     conditions = tuple(
-        msgspec.structs.replace(condition, reason="", message="")
-        for condition in status.conditions
+        msgspec.structs.replace(condition, reason="", message="") for condition in status.conditions
     )
     return msgspec.structs.replace(status, conditions=conditions)
 

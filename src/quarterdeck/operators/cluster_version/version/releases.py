@@ -82,15 +82,7 @@ def read_releases(root: Path) -> Releases:
         else:
             problems.append(found)
     counts = Counter(offer.release.version for offer in offers)
-    for offer in offers:
-        if counts[offer.release.version] > 1:
-            problems.append(
-                Problem(
-                    file=_metadata_name(offer.directory),
-                    message=f"another directory has the version {offer.release.version} too",
-                    remedy="keep one of the two",
-                )
-            )
+    problems += [_twice(offer) for offer in offers if counts[offer.release.version] > 1]
     unique = [offer for offer in offers if counts[offer.release.version] == 1]
     unique.sort(key=lambda offer: offer.version, reverse=True)
     return Releases(offers=tuple(unique), problems=tuple(problems))
@@ -129,9 +121,7 @@ def _read_each(root: Path) -> Iterator[Offer | Problem]:
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        yield Problem(
-            file=printable(str(root)), message=f"cannot be read: {reason}", remedy=LAYOUT
-        )
+        yield Problem(file=printable(str(root)), message=f"cannot be read: {reason}", remedy=LAYOUT)
         return
     if not directories:
         yield Problem(file=printable(str(root)), message="no releases in it", remedy=LAYOUT)
@@ -167,9 +157,7 @@ def _read_one(directory: Path) -> Offer | Problem:
 def _offer(directory: Path, name: str, text: str) -> Offer | Problem:
     documents = list(decode_yaml(text))
     if len(documents) != 1:
-        return Problem(
-            file=name, message=f"{len(documents)} documents", remedy="write exactly one"
-        )
+        return Problem(file=name, message=f"{len(documents)} documents", remedy="write exactly one")
     match documents[0]:
         case Refusal(number, line, message, remedy):
             return Problem(file=name, document=number, line=line, message=message, remedy=remedy)
@@ -184,26 +172,36 @@ def _offer(directory: Path, name: str, text: str) -> Offer | Problem:
 
 
 def _checked(directory: Path, name: str, line: int, said: "_Metadata") -> Offer | Problem:
-    for field, version in (
-        ("version", said.version),
-        *(("previous", version) for version in said.previous),
-    ):
-        if parse_version(version) is None:
-            return Problem(
-                file=name,
-                document=1,
-                line=line,
-                message=f"{field} has {version[:60]!r}, which is no semantic version",
-                remedy="write one like 1.2.3",
-            )
     parsed = parse_version(said.version)
-    assert parsed is not None, "checked above"
+    if parsed is None:
+        return _no_version(name, line, "version", said.version)
+    for version in said.previous:
+        if parse_version(version) is None:
+            return _no_version(name, line, "previous", version)
     image = said.image or f"quarterdeck:{said.version.replace('+', '_')}"
     return Offer(
         version=parsed,
         release=Release(version=said.version, image=image, url=said.url or None),
         previous=frozenset(said.previous),
         directory=directory,
+    )
+
+
+def _no_version(name: str, line: int, field: str, value: str) -> Problem:
+    return Problem(
+        file=name,
+        document=1,
+        line=line,
+        message=f"{field} has {value[:60]!r}, which is no semantic version",
+        remedy="write one like 1.2.3",
+    )
+
+
+def _twice(offer: Offer) -> Problem:
+    return Problem(
+        file=_metadata_name(offer.directory),
+        message=f"another directory has the version {offer.release.version} too",
+        remedy="keep one of the two",
     )
 
 

@@ -13,7 +13,9 @@ def working_towards(version: str, progress: Progress | None) -> str:
     if progress is None or not progress.total:
         return f"Working towards {version}"
     share = 100 * progress.done // progress.total
-    text = f"Working towards {version}: {progress.done} of {progress.total} done ({share}% complete)"
+    text = (
+        f"Working towards {version}: {progress.done} of {progress.total} done ({share}% complete)"
+    )
     return f"{text}, waiting on {_listed(progress.waiting)}" if progress.waiting else text
 
 

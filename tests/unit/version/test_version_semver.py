@@ -1,0 +1,72 @@
+"""Versions are compared as semver.org says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarterdeck.operators.cluster_version.version.semver import Version, parse_version
+
+# The order of precedence in the specification's own example, with a few more.
+ASCENDING = [
+    "0.9.9",
+    "1.0.0-alpha",
+    "1.0.0-alpha.1",
+    "1.0.0-alpha.beta",
+    "1.0.0-beta",
+    "1.0.0-beta.2",
+    "1.0.0-beta.11",
+    "1.0.0-rc.1",
+    "1.0.0",
+    "1.0.0+build.7",
+    "1.0.1",
+    "1.2.0",
+    "1.10.0",
+    "2.0.0-0",
+    "2.0.0",
+]
+
+
+def version(text: str) -> Version:
+    parsed = parse_version(text)
+    assert parsed is not None
+    return parsed
+
+
+def test_precedence() -> None:
+    assert sorted(reversed(ASCENDING), key=version) == ASCENDING
+    for lower, higher in zip(ASCENDING, ASCENDING[1:], strict=False):
+        assert version(lower) < version(higher)
+        assert not version(higher) < version(lower)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "1.2",
+        "v1.2.3",
+        "1.2.3.4",
+        "01.2.3",
+        "1.2.3-",
+        "1.2.3-01",
+        "1.2.3+",
+        "1.2.3 ",
+        "٣.1.1",
+    ],
+)
+def test_what_is_no_version(text: str) -> None:
+    assert parse_version(text) is None
+
+
+def test_a_number_of_thousands_of_digits_is_no_version() -> None:
+    assert parse_version("1." + "9" * 10_000 + ".0") is None
+
+
+@given(st.text(alphabet="0123456789.-+ab", max_size=20))
+def test_any_text_parses_or_not_and_equal_texts_are_equal(text: str) -> None:
+    assert parse_version(text) == parse_version(text)
+
+
+def test_a_patch_stays_on_its_line() -> None:
+    assert version("1.2.3").line == version("1.2.4-rc.1").line == (1, 2)
