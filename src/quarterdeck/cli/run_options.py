@@ -27,6 +27,13 @@ OPTIONS: dict[str, tuple[click.Option, ...]] = {
             help="Which of the payload's manifests are for this cluster."
             "  [default: self-managed-high-availability]",
         ),
+        click.Option(
+            ["--releases"],
+            type=click.Path(),
+            envvar="RELEASES",
+            show_envvar=True,
+            help="A directory with one payload per release; without it, none is applied.",
+        ),
     ),
     "staleness": (
         click.Option(

@@ -1,11 +1,12 @@
 """The history of releases: what stays, in which order, and with which times."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.version.builders import START, entry, release
 
-from quarterdeck.api.config_v1 import UpdateHistory
 from quarterdeck.operators.cluster_version.version.history import (
     MAX_ENTRIES,
     NEWEST_KEPT,
@@ -16,7 +17,6 @@ from quarterdeck.operators.cluster_version.version.history import (
     pruned,
     started,
 )
-from tests.unit.version.builders import START, entry, release
 
 states = st.sampled_from(["Completed", "Partial"])
 histories = st.lists(states, max_size=130).map(
@@ -80,7 +80,7 @@ def test_whatever_happens_the_history_is_in_order_and_only_the_newest_is_open(
         assert is_open == (index == 0 and one.state == "Partial")
         assert one.completion_time is None or one.completion_time >= one.started_time
         assert one.started_time.microsecond == 0
-    for newer, older in zip(history, history[1:], strict=False):
+    for newer, older in pairwise(history):
         assert newer.version != older.version or len(history) == MAX_ENTRIES
 
 
@@ -114,7 +114,7 @@ def test_an_update_that_is_left_gets_an_end_but_stays_partial() -> None:
 
 
 def test_a_clock_that_was_set_back_does_not_end_what_has_not_begun() -> None:
-    history: tuple[UpdateHistory, ...] = (entry("1.0.0", "Partial", 10),)
+    history: History = (entry("1.0.0", "Partial", 10),)
     assert completed(history, START)[0].completion_time == history[0].started_time
     assert started(history, release("1.1.0"), START)[1].completion_time == history[0].started_time
 

@@ -1,9 +1,9 @@
 """The releases directory: one payload per version, and what is wrong with the rest."""
 
-import os
 from pathlib import Path
 
 import pytest
+from tests.unit.version.builders import offer, releases
 
 from quarterdeck.operators.cluster_version.payload.model import PayloadError
 from quarterdeck.operators.cluster_version.version.releases import (
@@ -14,7 +14,6 @@ from quarterdeck.operators.cluster_version.version.releases import (
     read_releases,
     version_hash,
 )
-from tests.unit.version.builders import offer, releases
 
 MANIFEST = """\
 apiVersion: v1
@@ -99,7 +98,7 @@ def test_one_broken_release_is_told_and_does_not_hide_the_others(
 def test_metadata_that_is_a_link_out_of_the_release_is_not_followed(tmp_path: Path) -> None:
     write(tmp_path, {"good/release-metadata": "version: 1.0.0", "secret": "version: 6.6.6"})
     (tmp_path / "evil").mkdir()
-    os.symlink("../secret", tmp_path / "evil" / "release-metadata")
+    (tmp_path / "evil" / "release-metadata").symlink_to("../secret")
     found = read_releases(tmp_path)
     assert versions(found) == ["1.0.0"]
     assert "evil/release-metadata" in str(found.problems[0])

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.version.builders import entry, offer, operator, releases
 
 from quarterdeck.api.config_v1 import ComponentOverride, Update
 from quarterdeck.operators.cluster_version.payload.model import Problem
@@ -18,7 +19,6 @@ from quarterdeck.operators.cluster_version.version.updates import (
     judge,
 )
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
-from tests.unit.version.builders import entry, offer, operator, releases
 
 KNOWN = releases(
     offer("2.0.0", "1.1.0"),

@@ -9,10 +9,14 @@ from quarterdeck.operators.cluster_version.feature_gates.controller import add_f
 from quarterdeck.operators.cluster_version.log_level.controller import add_log_level
 from quarterdeck.operators.cluster_version.minimal_version import add_minimal_version
 from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.version.controller import add_cluster_version
 
 
 def setup(manager: Manager, settings: Settings) -> None:
     """Add the operator's controllers."""
     add_feature_gates(manager, settings)
     add_log_level(manager, settings)
-    add_minimal_version(manager, settings)
+    if settings.releases:
+        add_cluster_version(manager, settings)
+    else:
+        add_minimal_version(manager, settings)

@@ -1,0 +1,258 @@
+"""ClusterVersion `version`: reads, lets the pure parts decide, writes, and sets the engine to work.
+
+What wakes it: ClusterVersion, any ClusterOperator, the FeatureGate, the engine's progress, and a
+look at the releases directory every half minute. One round is short; the payload is applied beside
+it by the runner, which is told what to do when the status that says so has been written.
+
+How the operator replaces itself. A release's payload has the operator's own Deployment, at the
+lowest run level, with that release's image and RELEASE_VERSION. In an update from 1.0.0 to 1.1.0:
+
+1. The process of 1.0.0 accepts the update, writes `history[0] = 1.1.0 Partial`, and applies the
+   payload of 1.1.0, which it finds in the same releases directory. (A process does not have to be
+   of a release to apply its payload, only to be able to read it.)
+2. At run level 00 it applies its own Deployment and waits for its roll-out, like for any other.
+   The new pod becomes ready without leading: its caches are synced, the Lease is not its own.
+3. The Deployment ends the old pod. On SIGTERM the process stops applying, writes nothing more and
+   hands the Lease back; killed, its Lease runs out.
+4. The process of 1.1.0 leads. It does not ask itself which version it is: `history[0]` says 1.1.0
+   and Partial, so it goes on with that payload, from the beginning, over what is done already.
+
+So RELEASE_VERSION decides only what a cluster without any history begins with. Somebody who
+changes the Deployment by hand gets a process of another release, which applies what the history
+says, and thereby puts the Deployment back. And since all of this is in API objects, a crash at any
+point is nothing but step 4.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from quarterdeck.api.config_v1 import (
+    CLUSTER_OPERATORS,
+    CLUSTER_VERSIONS,
+    FEATURE_GATES,
+    ClusterVersion,
+    ClusterVersionStatus,
+)
+from quarterdeck.api.meta import Key, Object, TypedObject
+from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
+from quarterdeck.kube import AlreadyExists, NotFound
+from quarterdeck.log import get_logger
+from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.sync import Cluster
+from quarterdeck.operators.cluster_version.version.announce import announcements
+from quarterdeck.operators.cluster_version.version.blockers import blockers
+from quarterdeck.operators.cluster_version.version.capabilities import desired_capabilities
+from quarterdeck.operators.cluster_version.version.conditions import (
+    Facts,
+    desired_status,
+    pause_before_write,
+)
+from quarterdeck.operators.cluster_version.version.decide import Decision, decide
+from quarterdeck.operators.cluster_version.version.engine import PayloadEngine
+from quarterdeck.operators.cluster_version.version.faults import NONE, standing
+from quarterdeck.operators.cluster_version.version.history import completed, maybe_running
+from quarterdeck.operators.cluster_version.version.payloads import Payloads
+from quarterdeck.operators.cluster_version.version.runner import Runner
+from quarterdeck.operators.cluster_version.version.updates import Asked
+from quarterdeck.operators.cluster_version.version.work import (
+    Work,
+    mode_of,
+    observed_cluster,
+    work_for,
+)
+
+log = get_logger("operators.cluster-version")
+
+KEY = Key("", "version")
+GATES_KEY = Key("", "cluster")
+LOOK_AGAIN = 30.0
+"""Seconds after which the releases directory is looked at again."""
+WRITE_EVERY = 2.0
+"""Seconds between two writes that change nothing but words."""
+
+
+def add_cluster_version(manager: Manager, settings: Settings) -> None:
+    """Add the controller of ClusterVersion, and the engine that it directs."""
+    version = VersionController(manager, settings)
+    woken_by: list[Watch[Any]] = [
+        Watch(CLUSTER_VERSIONS, name=KEY.name, optional=True),
+        Watch(CLUSTER_OPERATORS, _to_version, optional=True),
+        Watch(
+            FEATURE_GATES,
+            _to_version,
+            name=GATES_KEY.name,
+            all_managed_fields=True,
+            optional=True,
+        ),
+    ]
+    controller = Controller("cluster-version", version.reconcile, woken_by, at_start=[KEY])
+    runner = version.runner = Runner(lambda: controller.wake(KEY))
+
+    async def run_engine() -> None:
+        async with Cluster(manager.client) as cluster:
+            await runner.run(PayloadEngine(cluster))
+
+    manager.add(controller)
+    manager.add_task("payload engine", run_engine)
+
+
+def _to_version(_obj: TypedObject | Object) -> Iterable[Key]:
+    return (KEY,)
+
+
+class VersionController:
+    """One round: observe, decide, write, direct."""
+
+    runner: Runner
+
+    def __init__(self, manager: Manager, settings: Settings) -> None:
+        self._manager = manager
+        self._settings = settings
+        self._versions = manager.objects(CLUSTER_VERSIONS, name=KEY.name, optional=True)
+        self._operators = manager.cache(CLUSTER_OPERATORS, optional=True)
+        self._gates = manager.cache(
+            FEATURE_GATES, name=GATES_KEY.name, all_managed_fields=True, optional=True
+        )
+        directory = Path(settings.releases) if settings.releases else None
+        self._payloads = Payloads(directory, settings.profile, manager.clock)
+        self._standing = NONE
+        self._written = float("-inf")
+
+    async def reconcile(self, _key: Key) -> Result:
+        """Look at everything, write what is so, and let the engine do what follows."""
+        version = self._versions.get(KEY)
+        if version is None:
+            return await self._create()
+        if version.metadata.deletion_timestamp:
+            return DONE
+        asked = await self._asked(version)
+        decision = await decide(
+            asked, self._payloads, self._settings.release_version, self._manager.wall()
+        )
+        decision, work = self._with_progress(version, decision)
+        wait = await self._report(version, asked, decision)
+        self.runner.want(work)
+        looks = [LOOK_AGAIN, wait, self._standing.next_look(self._manager.clock())]
+        return Result(requeue_after=min(look for look in looks if look))
+
+    async def _create(self) -> Result:
+        new = {
+            "apiVersion": CLUSTER_VERSIONS.api_version,
+            "kind": CLUSTER_VERSIONS.kind,
+            "metadata": {"name": KEY.name},
+            "spec": {"clusterID": str(uuid4())},
+        }
+        try:
+            await self._manager.client.create(
+                CLUSTER_VERSIONS, new, field_manager=self._manager.field_manager
+            )
+        except AlreadyExists:
+            return DONE  # the watch brings it
+        except NotFound:
+            log.info("waiting for the type of ClusterVersion")
+            return Result(requeue_after=2)
+        log.info("cluster version created")
+        return DONE
+
+    async def _asked(self, version: ClusterVersion) -> Asked:
+        gates = self._gates.get(GATES_KEY)
+        return Asked(
+            update=version.spec.desired_update,
+            history=version.status.history if version.status else (),
+            releases=await self._payloads.releases(),
+            blockers=blockers(
+                self._operators.list(),
+                version.spec.overrides,
+                gates.spec.effective_feature_set if gates else "",
+            ),
+        )
+
+    def _with_progress(
+        self, version: ClusterVersion, decision: Decision
+    ) -> tuple[Decision, Work | None]:
+        """The decision with what the engine has achieved, and what is to be done now."""
+        work = self._work(version, decision)
+        progress = self.runner.progress
+        if work is None or not work.is_same_as(self.runner.work):
+            self._standing = NONE
+            return decision, work
+        self._standing = standing(self._standing, progress, self._manager.clock())
+        if progress is None or not progress.completed or progress.faults:
+            return decision, work
+        history = completed(decision.history, self._manager.wall())
+        if history == decision.history:
+            return decision, work
+        arrived = Decision(
+            release=decision.release,
+            history=history,
+            loaded=decision.loaded,
+            refused=decision.refused,
+        )
+        return arrived, self._work(version, arrived)
+
+    def _work(self, version: ClusterVersion, decision: Decision) -> Work | None:
+        if decision.loaded is None:
+            return None
+        gates = self._gates.get(GATES_KEY)
+        capabilities = desired_capabilities(
+            version.spec.capabilities, version.status.capabilities if version.status else None
+        )
+        observed = observed_cluster(
+            version,
+            gates.spec if gates else None,
+            capabilities.enabled_capabilities,
+            decision.loaded.payload,
+            self._settings.profile,
+        )
+        return work_for(decision.loaded.payload, decision.loaded.hash, observed, decision.history)
+
+    async def _report(
+        self, version: ClusterVersion, asked: Asked, decision: Decision
+    ) -> float | None:
+        """Write the status; in how many seconds to come back, where it was left for later."""
+        now, was = self._manager.clock(), version.status
+        new = desired_status(self._facts(version, asked, decision), was, self._manager.wall())
+        if new == was:
+            return None
+        pause = pause_before_write(was, new, now - self._written, WRITE_EVERY)
+        if pause > 0:
+            return pause
+        await self._versions.set_status(version, new)
+        self._written = now
+        self._announce(version, was, new)
+        return None
+
+    def _facts(self, version: ClusterVersion, asked: Asked, decision: Decision) -> Facts:
+        now = self._manager.clock()
+        updates = asked.releases.reachable(maybe_running(decision.history))
+        return Facts(
+            generation=version.metadata.generation,
+            release=decision.release,
+            mode=mode_of(decision.history),
+            history=decision.history,
+            refused=decision.refused,
+            unusable=decision.unusable,
+            version_hash=decision.loaded.hash if decision.loaded else "",
+            progress=self.runner.progress,
+            faults=self._standing.told(now),
+            blockers=asked.blockers,
+            capabilities=desired_capabilities(
+                version.spec.capabilities,
+                version.status.capabilities if version.status else None,
+            ),
+            available_updates=tuple(offer.release for offer in updates),
+        )
+
+    def _announce(
+        self,
+        version: ClusterVersion,
+        was: ClusterVersionStatus | None,
+        new: ClusterVersionStatus,
+    ) -> None:
+        for said in announcements(was, new):
+            log.info("cluster version", reason=said.reason, message=said.message)
+            self._manager.events.event(
+                version, said.type, said.reason, said.message, action=said.action
+            )
