@@ -218,3 +218,18 @@ async def test_reconciles_that_never_wait_let_others_have_their_turn() -> None:
         await last.wait()
         assert turns - before > 10
         other.cancel()
+
+
+async def test_a_controller_can_be_woken_for_what_no_watch_sees() -> None:
+    """Before it has started there is nobody to wake."""
+    script = Script()
+    controller = Controller("test", script, [])
+    controller.wake(A)
+    running = controller.start(time.monotonic)
+    task = asyncio.create_task(running.run())
+    controller.wake(B)
+    async with asyncio.timeout(30):
+        await script.until(1)
+    running.drain()
+    await task
+    assert script.seen == [B]
