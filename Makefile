@@ -24,7 +24,7 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/system-packages
 	@touch $@
 
 up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it
-	@exec $(BIN)/quarterdeck local up --foreground --sample
+	@exec $(BIN)/quarterdeck local up --foreground --sample --staleness
 
 down: setup ## Stop the local cluster
 	@$(BIN)/quarterdeck local down

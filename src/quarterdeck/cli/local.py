@@ -41,12 +41,20 @@ def local() -> None:
 )
 @click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
 @click.option(
+    "--staleness", is_flag=True, help="Run the staleness checker too, with an interval of a minute."
+)
+@click.option(
     "--static-pods",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
     help="A directory of manifests that this-machine runs without the API server.",
 )
 def up(
-    cluster: Cluster, foreground: bool, port: int | None, sample: bool, static_pods: Path | None
+    cluster: Cluster,
+    foreground: bool,
+    port: int | None,
+    sample: bool,
+    staleness: bool,
+    static_pods: Path | None,
 ) -> None:
     """Start the cluster, and return when it is ready."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
@@ -74,6 +82,7 @@ def up(
             foreground=foreground,
             sample=sample,
             static_pods=static_pods,
+            staleness=staleness,
         )
         if foreground:
             _run_in_foreground(order, cluster)
@@ -227,6 +236,7 @@ def _run_in_background(order: "Order", cluster: Cluster) -> None:
         status = bring_up(order, step)
     _show_summary(status, cluster, "ready")
     _show_sample(order)
+    _show_staleness(order, cluster)
 
 
 def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
@@ -239,6 +249,7 @@ def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
             step.done()
             _show_summary(status, cluster, "ready")
             _show_sample(order)
+            _show_staleness(order, cluster)
             click.echo("\nCtrl-C stops all of it.")
 
         Supervisor(order, report=click.echo, progress=step, ready=ready).run()
@@ -259,3 +270,18 @@ def _show_sample(order: "Order") -> None:
         click.echo("\nThe sample operator, two replicas as processes of this machine:")
         log = sample_log(Layout(order.state), order.binaries.kubectl)
         click.echo("".join(f"  {line}\n" for line in log.splitlines()), nl=False)
+
+
+def _show_staleness(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.cli.durations import show_duration
+    from quarterdeck.localcluster.staleness import INTERVAL, NAMESPACE, POD
+
+    if order.staleness:
+        seconds = INTERVAL.total_seconds()
+        asked, unknown = show_duration(seconds), show_duration(2 * seconds)
+        click.echo(
+            f"\nThe staleness checker, a static pod: a cluster operator that is silent for {asked} "
+            f"is asked for a sign of life,\nand its conditions become Unknown after {unknown} "
+            "(elsewhere 10m and 20m). Its log:"
+        )
+        click.echo(f"  {cluster.command('kubectl', 'logs', f'--namespace={NAMESPACE}', POD)}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from quarterdeck.cli.duration import Duration
+from quarterdeck.cli.durations import Duration
 
 OPTIONS: dict[str, tuple[click.Option, ...]] = {
     "cluster-version": (
@@ -38,13 +38,13 @@ OPTIONS: dict[str, tuple[click.Option, ...]] = {
     "staleness": (
         click.Option(
             ["--interval"],
-            type=Duration(),
+            type=Duration(whole=True),
             help="How long an operator may be silent before it is asked for a sign of life, and "
             "again before its conditions become Unknown.  [default: 10m]",
         ),
         click.Option(
             ["--grace"],
-            type=Duration(positive=False),
+            type=Duration(whole=True, zero=True),
             help="How long nothing is written after the start, or after a sleep of the machine.  "
             "[default: 30s]",
         ),

@@ -280,13 +280,20 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 def load_pem_pair(tls: ssl.SSLContext, certificate: str, key: str) -> None:
     """Let the context show this certificate.
 
-    Python reads the pair from a file only, so it is in one, readable by us alone, for the
-    moment of the call.
+    Python reads the pair from a file only, so it is in one for the moment of the call: in memory
+    where the system can do that, because a pod may have nowhere to write.
     """
+    pair = f"{certificate}\n{key}\n".encode()
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("quarterdeck"), "wb") as file:
+            file.write(pair)
+            file.flush()
+            tls.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        return
     handle, name = tempfile.mkstemp(prefix="quarterdeck-", suffix=".pem")
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{certificate}\n{key}\n")
+        with os.fdopen(handle, "wb") as file:
+            file.write(pair)
         tls.load_cert_chain(name)
     finally:
         Path(name).unlink()

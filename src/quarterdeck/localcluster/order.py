@@ -19,6 +19,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Deploy the sample operator too."""
     static_pods: Path | None = None
     """A directory of manifests that the node this-machine runs without the API server."""
+    staleness: bool = False
+    """Run the staleness checker too."""
 
 
 def encode(order: Order) -> bytes:

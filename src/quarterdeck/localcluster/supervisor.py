@@ -26,6 +26,7 @@ from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
 from quarterdeck.localcluster.sample import deploy_sample
+from quarterdeck.localcluster.staleness import deploy_staleness
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import (
     ComponentState,
@@ -125,6 +126,9 @@ class Supervisor:
         if self._order.sample:
             self._progress("starting the sample operator")
             deploy_sample(self._control_plane)
+        if self._order.staleness:
+            self._progress("starting the staleness checker")
+            deploy_staleness(self._control_plane)
         self._states = dict.fromkeys(self._states, "running")
         self._phase, self._step = "ready", ""
         self._ready(self._write())

@@ -5,25 +5,30 @@ from datetime import timedelta
 import click
 import pytest
 
-from quarterdeck.cli.duration import Duration, show_duration
+from quarterdeck.cli.durations import Duration, show_duration
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("6s", 6), ("10m", 600), ("1h30m", 5400), ("1m30s", 90)],
+    [("6s", 6), ("10m", 600), ("1h30m", 5400), ("1m30s", 90), ("1.5s", 1.5)],
 )
-def test_a_duration_is_read(text: str, seconds: int) -> None:
+def test_a_duration_is_read(text: str, seconds: float) -> None:
     assert Duration().convert(text, None, None) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["", "10", "1.5s", "-3s", "3x", "10 m", "0s"])
+@pytest.mark.parametrize("text", ["", "10", "-3s", "3x", "10 m", "0s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         Duration().convert(text, None, None)
 
 
+def test_parts_of_a_second_can_be_refused() -> None:
+    with pytest.raises(click.BadParameter):
+        Duration(whole=True).convert("1.5s", None, None)
+
+
 def test_nothing_at_all_can_be_allowed() -> None:
-    assert Duration(positive=False).convert("0s", None, None) == timedelta()
+    assert Duration(zero=True).convert("0s", None, None) == timedelta()
 
 
 @pytest.mark.parametrize(
