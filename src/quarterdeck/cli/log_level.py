@@ -4,25 +4,17 @@ What is said and written is decided in `operators.cluster_version.log_level.requ
 """
 
 import asyncio
-import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.durations import Duration
-from quarterdeck.cli.output import (
-    CommandFailed,
-    Output,
-    errors_in_one_line,
-    output_option,
-    show,
-    table,
-)
+from quarterdeck.cli.output import CommandFailed, Output, output_option, show, table
 
 if TYPE_CHECKING:
     from quarterdeck.api.meta import Resource
@@ -32,32 +24,10 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.1
 LEVELS = ("Normal", "Debug", "Trace", "TraceAll")
 
-T = TypeVar("T")
-
 
 @click.group(name="log-level")
 def log_level() -> None:
     """See and change how much the cluster version operator logs."""
-
-
-def cluster_access(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--kubeconfig` and `--context`; it gets a function that asks the cluster."""
-
-    @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
-    @click.option("--context", help="Use this context of the kubeconfig.")
-    @wraps(command)
-    def with_access(*, kubeconfig: str | None, context: str | None, **rest: Any) -> None:
-        from quarterdeck.cli.run import connect
-        from quarterdeck.kube import Client, KubeError
-
-        async def ask(question: Callable[[Client], Awaitable[T]]) -> T:
-            async with Client(connect(kubeconfig, context, os.environ)) as client:
-                return await question(client)
-
-        with errors_in_one_line(KubeError):
-            command(ask=lambda question: asyncio.run(ask(question)), **rest)
-
-    return with_access
 
 
 @log_level.command()

@@ -12,6 +12,7 @@ COMMANDS = {
     "log-level": "quarterdeck.cli.log_level:log_level",
     "payload": "quarterdeck.cli.payload:payload",
     "run": "quarterdeck.cli.run:run",
+    "staleness": "quarterdeck.cli.staleness:staleness",
 }
 """Subcommand to `module:command`; a module is imported only when its command is used."""
 
@@ -21,6 +22,7 @@ SUMMARIES = {
     "log-level": "See and change how much the cluster version operator logs.",
     "payload": "Check a release payload, without a cluster.",
     "run": "Run operators until stopped.",
+    "staleness": "Say whether a cluster operator still updates its conditions.",
 }
 """The first sentence of each command's own help, so that `--help` need not import them all."""
 

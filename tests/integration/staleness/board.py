@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,10 @@ def conditions(message: str = "all is well", **statuses: str) -> list[Object]:
         }
         for kind in TYPES
     ]
+
+
+def _words(one: Object) -> tuple[str, str]:
+    return one["status"], one["message"]
 
 
 class Board:
@@ -103,17 +107,24 @@ class Board:
         return sorted(found, key=lambda event: event["eventTime"])
 
     @contextmanager
-    def alive(self, name: str, said: list[Object] | None = None) -> Iterator[None]:
-        """While this lasts an operator puts its own conditions back whenever they are not so."""
-        wanted = conditions() if said is None else said
+    def alive(
+        self, name: str, said: list[Object] | None = None, only: Sequence[str] = TYPES
+    ) -> Iterator[None]:
+        """While this lasts an operator puts its conditions back whenever they are not so.
+
+        It knows of those types `only`, and leaves others as it finds them.
+        """
+        wanted = {one["type"]: one for one in (conditions() if said is None else said)}
         stop = threading.Event()
 
         def reset() -> None:
             while not stop.wait(0.1):
                 found = self.said(name)
-                words = [(one["type"], one["status"], one["message"]) for one in found]
-                if words != [(one["type"], one["status"], one["message"]) for one in wanted]:
-                    self.say(name, wanted)
+                mended = [
+                    wanted.get(one["type"], one) if one["type"] in only else one for one in found
+                ]
+                if [_words(one) for one in found] != [_words(one) for one in mended]:
+                    self.say(name, mended)
 
         thread = threading.Thread(target=reset)
         thread.start()

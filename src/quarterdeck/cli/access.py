@@ -1,0 +1,36 @@
+"""How a command reaches the cluster: `--kubeconfig`, `--context`, and errors in one line."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from quarterdeck.cli.output import errors_in_one_line
+
+if TYPE_CHECKING:
+    from quarterdeck.kube import Client
+
+T = TypeVar("T")
+
+
+def cluster_access(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--kubeconfig` and `--context`; it gets a function that asks the cluster."""
+
+    @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
+    @click.option("--context", help="Use this context of the kubeconfig.")
+    @wraps(command)
+    def with_access(*, kubeconfig: str | None, context: str | None, **rest: Any) -> None:
+        from quarterdeck.cli.run import connect
+        from quarterdeck.kube import Client, KubeError
+
+        async def ask(question: "Callable[[Client], Awaitable[T]]") -> T:
+            async with Client(connect(kubeconfig, context, os.environ)) as client:
+                return await question(client)
+
+        with errors_in_one_line(KubeError):
+            command(ask=lambda question: asyncio.run(ask(question)), **rest)
+
+    return with_access

@@ -1,0 +1,123 @@
+"""How explanations and probes look to people. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from quarterdeck.cli.durations import show_duration
+from quarterdeck.cli.output import table
+from quarterdeck.operators.staleness.decide import State
+from quarterdeck.operators.staleness.explain import Explanation
+from quarterdeck.operators.staleness.probe import Answer
+
+_COLOURS = {State.ALIVE: "green", State.CHALLENGED: "yellow", State.STALE: "red"}
+
+
+def as_text(found: Explanation) -> str:
+    """The state and the next action, and below them what they rest on."""
+    colour = _COLOURS.get(State(found.state))
+    facts = [
+        ("operator", found.name),
+        ("state", click.style(found.state, fg=colour) if colour else found.state),
+        ("last alive", f"{_when(found.last_alive.time, found.now)}, by {found.last_alive.by}"),
+    ]
+    if found.challenged_at is not None:
+        facts.append(("challenged", _when(found.challenged_at, found.now)))
+    if found.challenge_stands_since not in (None, found.challenged_at):
+        since = _when(found.challenge_stands_since, found.now)
+        facts.append(("counted from", f"{since}: the operator wrote, but left the messages"))
+    interval = show_duration(found.interval_seconds)
+    facts += [
+        ("interval", f"{interval} ({found.interval_from})"),
+        ("next", _next(found)),
+    ]
+    width = max(len(name) for name, _ in facts)
+    parts = ["\n".join(f"{name:<{width}}  {value}" for name, value in facts)]
+    if found.conditions:
+        parts.append(_conditions(found))
+    if found.writes:
+        parts.append(_writes(found))
+    return "\n\n".join(parts)
+
+
+def answers_as_data(name: str, answers: Sequence[Answer]) -> dict[str, Any]:
+    """A probe for programs."""
+    times = [one.seconds for one in answers]
+    missing = any(seconds is None for seconds in times)
+    return {
+        "name": name,
+        "answered": not missing,
+        "seconds": None if missing else max(seconds or 0.0 for seconds in times),
+        "conditions": [{"type": one.type, "seconds": one.seconds} for one in answers],
+    }
+
+
+def answers_as_text(name: str, answers: Sequence[Answer], timeout: float) -> str:
+    """A probe for people."""
+    missing = [one.type for one in answers if one.seconds is None]
+    limit = show_duration(timeout)
+    if not missing:
+        slowest = max(one.seconds or 0.0 for one in answers)
+        first = f"{name} answered in {slowest:.2f} s"
+    elif len(missing) < len(answers):
+        first = f"{name} answered in part: not {', '.join(missing)} within {limit}; put back by us"
+    else:
+        first = f"{name} did not answer within {limit}; its messages are put back"
+    rows = [
+        [one.type, "no answer" if one.seconds is None else f"{one.seconds:.2f} s"]
+        for one in answers
+    ]
+    return f"{first}\n\n{table(['CONDITION', 'ANSWERED AFTER'], rows)}"
+
+
+def _next(found: Explanation) -> str:
+    if found.next is None:
+        stale = found.state == State.STALE
+        return "nothing, until the operator writes" if stale else "nothing"
+    if found.next.due:
+        return f"{found.next.action} now, if a checker runs"
+    left = show_duration((found.next.at - found.now).total_seconds())
+    return f"{found.next.action} at {_time(found.next.at)}, in {left}, unless it writes before"
+
+
+def _conditions(found: Explanation) -> str:
+    rows = [
+        [
+            one.type,
+            one.status,
+            one.mark or "-",
+            _time(one.last_transition_time),
+            one.message_owner or "-",
+            " ".join(one.original_message.split())[:60],
+        ]
+        for one in found.conditions
+    ]
+    header = ["CONDITION", "STATUS", "MARK", "LAST TRANSITION", "MESSAGE OF", "ORIGINAL MESSAGE"]
+    return table(header, rows)
+
+
+def _writes(found: Explanation) -> str:
+    rows = [
+        [
+            one.manager or "-",
+            one.operation,
+            _time(one.time),
+            "yes" if one.proves_life else "no",
+            ", ".join(one.messages) or "-",
+        ]
+        for one in found.writes
+    ]
+    return table(["WRITER", "OPERATION", "LAST WRITE", "PROVES LIFE", "OWNS MESSAGES"], rows)
+
+
+def _when(time: datetime | None, now: datetime) -> str:
+    if time is None:
+        return "-"
+    ago = (now - time).total_seconds()
+    return f"{_time(time)} ({show_duration(ago)} ago)" if ago >= 0 else _time(time)
+
+
+def _time(time: datetime | None) -> str:
+    return "-" if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")
