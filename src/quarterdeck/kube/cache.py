@@ -9,7 +9,7 @@ import asyncio
 import builtins
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Generic, NoReturn, TypeVar
 
@@ -65,16 +65,22 @@ class Cache(Generic[T]):
         indexes: Mapping[str, Index[T]] | None = None,
         own_manager: str | Sequence[str] | None = None,
         keep_all_managed_fields: bool = False,
+        wanted: Callable[[Key], bool] | None = None,
         watch_timeout: float = WATCH_TIMEOUT,
     ) -> None:
         """Follow what the selectors let through.
 
         `name` makes it a watch of a single object. Of managedFields only the entries of
-        `own_manager` are kept, unless all are asked for.
+        `own_manager` are kept, unless all are asked for. `wanted` says by their keys which
+        objects are held, for wishes that no selector can express: the others come over the
+        wire and are dropped.
         """
         managers = [own_manager] if isinstance(own_manager, str) else own_manager or ()
         self.resource = resource
-        self._codec = Codec(resource, managers=None if keep_all_managed_fields else managers)
+        self._codec = Codec(
+            resource, managers=None if keep_all_managed_fields else managers, wanted=wanted
+        )
+        self._holds_all = wanted is None
         self._store: Store[T] = Store(self._codec.identify, indexes)
         self._client = client
         self._path = collection(resource, namespace)
@@ -158,7 +164,7 @@ class Cache(Generic[T]):
             return False
         if self._by_fields and key not in self._store.objects:
             return False
-        return self._labels_match(self._codec.labels(obj))
+        return self._codec.wants(obj) and self._labels_match(self._codec.labels(obj))
 
     # --- following
 
@@ -257,6 +263,12 @@ class Cache(Generic[T]):
         else:
             self._recovered()
 
+    def _upsert_wanted(self, obj: T) -> None:
+        if self._codec.wants(obj):
+            self._store.upsert(obj)
+        else:
+            self._store.advance(self._codec.identify(obj)[2])
+
     def _recovered(self) -> None:
         self._backoff.reset()
         self.trouble = ""
@@ -265,9 +277,10 @@ class Cache(Generic[T]):
         """Take some events; this is the inner loop of everything, so the common kind is first."""
         store = self._store
         lean = self._codec.lean
+        upsert = store.upsert if self._holds_all else self._upsert_wanted
         for event in events:
             if isinstance(event, (Modified, Added)):
-                store.upsert(lean(event.object))
+                upsert(lean(event.object))
             elif isinstance(event, Deleted):
                 store.delete(lean(event.object))
             elif isinstance(event, Bookmark):

@@ -236,9 +236,10 @@ class Client:
                 if lines := splitter.feed(chunk):
                     yield lines
 
-    async def raw(self, path: str) -> bytes:
+    async def raw(self, path: str, *, accept: str = "") -> bytes:
         """The answer to a GET of any path, as it comes: `/version`, `/readyz`, discovery."""
-        return await self._send("GET", path)
+        request = Request(method="GET", path=path, accept=accept)
+        return await self._transport.send(request, self._timeout)
 
     # --- writing
 

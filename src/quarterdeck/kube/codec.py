@@ -132,12 +132,17 @@ class Codec(Generic[T]):
         resource: Resource[T],
         *,
         managers: Sequence[str] | None = None,
+        wanted: Callable[[Key], bool] | None = None,
     ) -> None:
-        """Keep the managedFields of these managers; all of them when None is given."""
+        """Keep the managedFields of these managers; all of them when None is given.
+
+        Of a list, only the objects with a wanted key are kept; all of them when None is given.
+        """
         self._resource = resource
         self._api_version = resource.api_version
         self._kind = resource.kind
         self._managers = None if managers is None else frozenset(managers)
+        self._wanted = wanted
         typed = issubclass(resource.type, msgspec.Struct)
         of: Any = resource.type if typed else dict[str, Any]
         self._object: msgspec.json.Decoder[T] = msgspec.json.Decoder(of)
@@ -161,6 +166,10 @@ class Codec(Generic[T]):
         """The object with only the wanted managedFields; the one given is left as it is."""
         return obj if self._managers is None else self._trimmed(obj)
 
+    def wants(self, obj: T) -> bool:
+        """Whether the object is one of those that are kept."""
+        return self._wanted is None or self._wanted(self.identify(obj)[0])
+
     def events(self, lines: bytes | bytearray) -> list[Event[T]]:
         """The events in some complete lines, their objects as they came."""
         try:
@@ -181,7 +190,7 @@ class Codec(Generic[T]):
         items = [
             self.lean(obj)
             for raw in page.items or ()
-            if (obj := self._item(raw, unreadable)) is not None
+            if (obj := self._item(raw, unreadable)) is not None and self.wants(obj)
         ]
         meta = page.metadata
         return Listing(items, meta.resource_version, meta.continue_, unreadable)

@@ -76,6 +76,7 @@ _DEFAULTS: dict[tuple[str, ...], Any] = {
     ("concurrencyPolicy",): "Allow",
     ("successfulJobsHistoryLimit",): 3,
     ("failedJobsHistoryLimit",): 1,
+    ("spec", "conversion", "strategy"): "None",
 }
 _LONGEST = max(len(path) for path in _DEFAULTS)
 
@@ -108,7 +109,11 @@ def _follows_sibling(field: str, value: Any, parent: Object) -> bool:
             return bool(value == [parent.get("clusterIP")])
         case "policyTypes":
             return bool(value == ["Ingress", *(["Egress"] if "egress" in parent else [])])
-        case "deprecated.daemonset.template.generation":
+        case "listKind":
+            return bool(value == f"{parent.get('kind')}List")
+        case "singular":
+            return bool(value == str(parent.get("kind")).lower())
+        case "deprecated.daemonset.template.generation" | "kubernetes.io/metadata.name":
             return True
         case _:
             return False

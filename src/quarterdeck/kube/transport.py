@@ -62,6 +62,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     query: Query = {}
     body: bytes = b""
     content_type: str = "application/json"
+    accept: str = ""
+    """In which form the answer is wanted; empty for plain JSON."""
 
     @property
     def write(self) -> bool:
@@ -209,6 +211,8 @@ class Transport:
         code = "<error>"
         try:
             headers = {"Content-Type": request.content_type} if request.body else {}
+            if request.accept:
+                headers["Accept"] = request.accept
             if authorization := await self.connection.credentials.authorization():
                 headers["Authorization"] = authorization
             async with self._pool().request(

@@ -10,7 +10,8 @@ is seen here; `run_payload` brings the cluster to a release, and `keep_payload` 
 Both can be cancelled at any point and begun again: all state is in the API's objects.
 """
 
-from quarterdeck.operators.cluster_version.sync.cluster import FIELD_MANAGER, Cluster
+from quarterdeck.operators.cluster_version.sync.cluster import Cluster
+from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
 from quarterdeck.operators.cluster_version.sync.run import keep_payload, run_payload
 

@@ -1,15 +1,38 @@
-"""Brings a cluster to a release and keeps it there."""
+"""Brings a cluster to a release and keeps it there.
 
+`Schedule` says which manifest is next and `Applier` what comes of it; here are the workers, the
+timer of the passes, and the report.
+"""
+
+import asyncio
+import random
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeAlias
 
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.payload.model import Manifest
+from quarterdeck.log import get_logger
+from quarterdeck.operators.cluster_version.payload.graph import (
+    Mode,
+    build_graph,
+    level_label,
+)
+from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+from quarterdeck.operators.cluster_version.sync.apply import LACKING, Applier, brings_others
 from quarterdeck.operators.cluster_version.sync.cluster import Cluster
-from quarterdeck.operators.cluster_version.sync.progress import Progress
+from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync.schedule import Schedule
+
+log = get_logger("cluster-version.sync")
 
 Report: TypeAlias = Callable[[Progress], None]
 """Told each time that something changed; comes back at once."""
+
+WORKERS = {Mode.INITIALIZING: 32, Mode.UPDATING: 32, Mode.RECONCILING: 4}
+"""How many manifests have requests under way at the same time."""
+PASS_AFTER = (120.0, 240.0)
+"""Seconds from one pass over a settled payload to the next, chosen at random between the two."""
+SLICE = 0.005
+"""Seconds of work after which others get a turn."""
 
 
 async def run_payload(
@@ -20,9 +43,166 @@ async def run_payload(
     Initializing and updating come back when everything is done, however long that takes: what
     fails is reported and tried again. Reconciling comes back after one pass, done or not.
     """
-    raise NotImplementedError
+    run = _Run(manifests, mode, cluster, report)
+    schedule = run.schedule
+    if mode is Mode.RECONCILING:
+        await run.work(lambda: schedule.all_tried)
+    else:
+        await run.work(lambda: schedule.all_done)
+    return run.progress()
 
 
-async def keep_payload(manifests: Sequence[Manifest], cluster: Cluster, report: Report) -> NoReturn:
+async def keep_payload(
+    manifests: Sequence[Manifest],
+    cluster: Cluster,
+    report: Report,
+    *,
+    pass_after: tuple[float, float] = PASS_AFTER,
+) -> NoReturn:
     """Reconcile every 2 to 4 minutes, and an object at once when it changes or goes."""
-    raise NotImplementedError
+    run = _Run(manifests, Mode.RECONCILING, cluster, report)
+    await run.work(lambda: False, pass_after)
+    raise AssertionError("work without an end has ended")
+
+
+class _Run:
+    """One payload in one mode."""
+
+    def __init__(
+        self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster, report: Report
+    ) -> None:
+        graph = build_graph(manifests, mode)
+        self.schedule = Schedule(graph)
+        self._mode = mode
+        self._manifests = graph.manifests
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._report = report
+        self._applier = Applier(graph.manifests, mode, cluster)
+        self._steps: dict[Identity, list[int]] = {}
+        for step, manifest in enumerate(graph.manifests):
+            # Some name a namespace though their kind has none.
+            for identity in {manifest.identity, manifest.identity._replace(namespace="")}:
+                self._steps.setdefault(identity, []).append(step)
+        self._changed = asyncio.Event()
+        self._told: Progress | None = None
+
+    async def work(
+        self, is_over: Callable[[], bool], pass_after: tuple[float, float] | None = None
+    ) -> None:
+        """Take one step after another until it is over; with passes, from the beginning again."""
+        began = self._clock()
+        next_pass = began + random.uniform(*pass_after) if pass_after else None  # noqa: S311 jitter
+        log.info("payload begun", mode=self._mode.value, manifests=len(self._manifests))
+        with self._cluster.following(self._manifests, self._object_changed):
+            async with asyncio.TaskGroup() as tasks:
+                while not is_over():
+                    self._changed.clear()
+                    await self._take_steps(tasks)
+                    self._tell()
+                    if is_over():
+                        break
+                    await self._until_changed(next_pass)
+                    if pass_after and next_pass is not None and self._clock() >= next_pass:
+                        next_pass = self._clock() + random.uniform(*pass_after)  # noqa: S311
+                        self.schedule.begin_pass()
+        took = round(self._clock() - began, 3)
+        log.info("payload ended", mode=self._mode.value, seconds=took, **_figures(self.progress()))
+
+    def progress(self) -> Progress:
+        """Where the payload stands now."""
+        told: dict[type[Outcome], list[Fault]] = {Done: [], Waiting: [], Failed: []}
+        for step, outcome in sorted(self.schedule.troubled.items()):
+            told[type(outcome)].append(self._fault(step, outcome))
+        return Progress(
+            mode=self._mode,
+            done=len(self.schedule) - len(self.schedule.undone),
+            total=len(self._manifests),
+            run_level=self._lowest_level(),
+            waiting=tuple(told[Waiting]),
+            faults=tuple(told[Failed]),
+            notes=tuple(told[Done]),
+        )
+
+    async def _take_steps(self, tasks: asyncio.TaskGroup) -> None:
+        """Look at what may begin; what needs a request goes on beside us."""
+        turn = self._clock()
+        workers = WORKERS[self._mode]
+        while len(self.schedule.running) < workers:
+            step = self.schedule.take(self._clock())
+            if step is None:
+                return
+            outcome = self._applier.look(step)
+            if outcome is None:
+                tasks.create_task(self._attempt(step), name=self._manifests[step].file)
+            else:
+                self._record(step, outcome)
+            if self._clock() - turn > SLICE:
+                await asyncio.sleep(0)
+                turn = self._clock()
+
+    async def _attempt(self, step: int) -> None:
+        self._record(step, await self._applier.attempt(step))
+        self._changed.set()
+
+    def _record(self, step: int, outcome: Outcome) -> None:
+        before = self.schedule.outcomes.get(step)
+        self.schedule.record(step, outcome, self._clock())
+        if before == outcome:
+            return
+        if isinstance(outcome, Done) and brings_others(self._manifests[step].identity):
+            self._wake_those_without_it()
+        facts = {"object": str(self._manifests[step].identity), "reason": outcome.reason}
+        if isinstance(outcome, Failed):
+            place = self._manifests[step].place
+            log.warning("manifest failed", message=outcome.message, manifest=place, **facts)
+        elif outcome.reason:
+            log.v(4).info("manifest looked at", message=outcome.message, **facts)
+
+    def _wake_those_without_it(self) -> None:
+        """Try what lacked a kind or a namespace, of which there is one more now."""
+        for step, outcome in list(self.schedule.troubled.items()):
+            if outcome.reason in LACKING:
+                self.schedule.wake(step, self._clock())
+        self._changed.set()
+
+    def _object_changed(self, identity: Identity) -> None:
+        for step in self._steps.get(identity, ()):
+            self.schedule.wake(step, self._clock())
+        self._changed.set()
+
+    async def _until_changed(self, next_pass: float | None) -> None:
+        """Return when there may be a step to take."""
+        moments = [at for at in (self.schedule.next_due(), next_pass) if at is not None]
+        try:
+            async with asyncio.timeout(max(0.0, min(moments) - self._clock()) if moments else None):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _tell(self) -> None:
+        progress = self.progress()
+        if progress != self._told:
+            self._told = progress
+            self._report(progress)
+
+    def _fault(self, step: int, outcome: Outcome) -> Fault:
+        manifest = self._manifests[step]
+        where = f"{manifest.file}: {manifest.identity}"
+        return Fault(manifest=where, reason=outcome.reason, message=outcome.message)
+
+    def _lowest_level(self) -> str:
+        """The run level of the first manifest that is not done."""
+        if not self.schedule.undone:
+            return ""
+        level = self._manifests[min(self.schedule.undone)].run_level
+        return level_label(level) if level is None else f"0000_{level_label(level)}"
+
+
+def _figures(progress: Progress) -> dict[str, int]:
+    return {
+        "done": progress.done,
+        "total": progress.total,
+        "waiting": len(progress.waiting),
+        "faults": len(progress.faults),
+    }

@@ -1,0 +1,239 @@
+"""Looks at one manifest and does what is to be done about it.
+
+What that is comes from `plan`, and whether the object is ready from `readiness` and
+`operator_health`; here are the requests, and what their errors mean. `look` needs no request, and
+on a settled cluster it is all that happens.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.controller import LeadershipLost
+from quarterdeck.kube import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+)
+from quarterdeck.log import get_logger
+from quarterdeck.operators.cluster_version.payload import annotations as known
+from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+from quarterdeck.operators.cluster_version.sync.cluster import CannotRead, Cluster, Followed
+from quarterdeck.operators.cluster_version.sync.desired import desired_object, expected_versions
+from quarterdeck.operators.cluster_version.sync.kinds import (
+    GroupVersionKind,
+    kinds_of_definition,
+)
+from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
+from quarterdeck.operators.cluster_version.sync.outcome import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.plan import (
+    Delete,
+    Leave,
+    Plan,
+    Write,
+    is_definition,
+    is_job,
+    plan,
+)
+from quarterdeck.operators.cluster_version.sync.readiness import READINESS
+
+log = get_logger("cluster-version.sync")
+
+KIND_UNKNOWN, NO_NAMESPACE = "KindUnknown", "NamespaceNotFound"
+LACKING = (KIND_UNKNOWN, NO_NAMESPACE)
+"""Reasons that may go away when another manifest is done: one that `brings_others`."""
+_ROUNDS = 4
+"""How often in a row one manifest is acted upon: delete, create, settle, and one to spare."""
+
+
+def brings_others(identity: Identity) -> bool:
+    """Whether there can be objects because of this one: of its kind, or in its namespace."""
+    return is_definition(identity) or _is_namespace(identity)
+
+
+class _Item:
+    """A manifest, with what was found out about it."""
+
+    __slots__ = ("desired", "expected", "identity", "key", "manifest", "settled")
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.identity = manifest.identity
+        self.expected = expected_versions(manifest)
+        self.key = Key(self.identity.namespace, self.identity.name)
+        self.desired: Object | None = None
+        self.settled: tuple[str, str] | None = None
+        """Uid and version in which the object was found to be as desired."""
+
+
+class Applier:
+    """Applies the manifests of one run; they are named by their place in it."""
+
+    def __init__(self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster) -> None:
+        self._items = [_Item(manifest) for manifest in manifests]
+        self._mode = mode
+        self._cluster = cluster
+        self._coming = _coming(manifests) if mode is not Mode.UPDATING else frozenset()
+
+    def look(self, step: int) -> Outcome | None:
+        """What comes of the manifest without a request; None if one is needed."""
+        item = self._items[step]
+        if _is_idle(item, self._mode):
+            return DONE
+        followed = self._cluster.followed(item.manifest)
+        if followed is None:
+            return None
+        found = self._judge(item, followed)
+        return None if isinstance(found, Write | Delete) else found
+
+    async def attempt(self, step: int) -> Outcome:
+        """What comes of the manifest after everything that can be done about it now."""
+        item = self._items[step]
+        try:
+            return await self._attempt(item)
+        except LeadershipLost:
+            raise
+        except Conflict as error:
+            # Somebody was faster; their change is on its way to us.
+            return Waiting("ObjectChanging", error.message)
+        except NotFound as error:
+            return self._lacking(item, error)
+        except KubeError as error:
+            return _failure(item, error)
+        except Exception as error:
+            log.exception("manifest failed unexpectedly", manifest=item.manifest.place)
+            return Failed("InternalError", f"{type(error).__name__}: {error}; please report it")
+
+    async def _attempt(self, item: _Item) -> Outcome:
+        followed = await self._cluster.follow(item.manifest)
+        if followed is None:
+            return self._unknown_kind(item)
+        if followed.resource.namespaced and not item.key.namespace:
+            message = f"a {item.identity.kind} is in a namespace; set metadata.namespace"
+            return Failed("NamespaceMissing", message)
+        for _ in range(_ROUNDS):
+            match self._judge(item, followed):
+                case Write(changed):
+                    await self._write(item, followed, changed)
+                case Delete(why):
+                    await self._delete(item, followed, why)
+                case outcome:
+                    return outcome
+        return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
+
+    def _unknown_kind(self, item: _Item) -> Outcome:
+        if item.manifest.annotations.get(known.DELETE) == "true":
+            return DONE
+        gvk = GroupVersionKind.of(item.manifest.object)
+        if gvk in self._coming:
+            return Waiting(KIND_UNKNOWN, "its definition, in this payload, is not served yet")
+        version = item.manifest.object["apiVersion"]
+        message = f"the API server has no {gvk.kind} in {version}; is its definition installed?"
+        return Failed(KIND_UNKNOWN, message)
+
+    def _lacking(self, item: _Item, error: NotFound) -> Outcome:
+        """What a write is answered to an object that cannot be there."""
+        namespace = item.key.namespace
+        if not namespace:
+            return Failed(error.reason or "NotFound", str(error))
+        if namespace in self._coming:
+            return Waiting(
+                NO_NAMESPACE, f"namespace {namespace}, in this payload, is not there yet"
+            )
+        message = f"{error.message}; create namespace {namespace} or add it to the payload"
+        return Failed(NO_NAMESPACE, message)
+
+    def _judge(self, item: _Item, followed: Followed) -> Write | Delete | Outcome:
+        if item.desired is None:
+            namespaced = followed.resource.namespaced
+            item.desired = desired_object(item.manifest, namespaced=namespaced)
+            item.key = Key(item.key.namespace if namespaced else "", item.key.name)
+        live = followed.cache.get(item.key)
+        if live is None or item.settled != _version(live):
+            found: Plan = plan(item.manifest, item.desired, live, self._mode)
+            if not isinstance(found, Leave):
+                item.settled = None
+                return found
+            assert live is not None  # noqa: S101 - nothing that is not there is left as it is
+            item.settled = _version(live)
+        return self._readiness(item, live)
+
+    def _readiness(self, item: _Item, live: Object) -> Outcome:
+        what = (item.identity.group, item.identity.kind)
+        if what == ("config.openshift.io", "ClusterOperator"):
+            return operator_health(live, item.expected, self._mode, self._cluster.wall())
+        rule = READINESS.get(what)
+        if rule is None:
+            return DONE
+        outcome = rule(live)
+        if isinstance(outcome, Done) and is_definition(item.identity):
+            self._cluster.learn(live)
+        return outcome
+
+    async def _write(self, item: _Item, followed: Followed, changed: tuple[str, ...]) -> None:
+        assert item.desired is not None  # noqa: S101 - it was compared
+        await followed.objects.ensure(item.desired)
+        live = followed.cache.get(item.key)
+        # As the server answered; if it is not here yet, the next look compares once more.
+        item.settled = _version(live) if live is not None else None
+        if changed:
+            self._say("applied", item, changed=changed[:5])
+        else:
+            self._say("created", item)
+
+    async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
+        live = followed.cache.get(item.key)
+        if live is not None:
+            await self._cluster.delete(followed, live)
+            self._say("deleted", item, why=why)
+
+    def _say(self, what: str, item: _Item, **facts: object) -> None:
+        log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
+
+
+def _is_idle(item: _Item, mode: Mode) -> bool:
+    """Whether there is nothing to be done in this mode, whatever the cluster has."""
+    if mode is Mode.UPDATING:
+        return False
+    return item.manifest.annotations.get(known.DELETE) == "true" or (
+        mode is Mode.RECONCILING and is_job(item.identity)
+    )
+
+
+def _version(live: Object) -> tuple[str, str]:
+    return live["metadata"]["uid"], live["metadata"]["resourceVersion"]
+
+
+def _coming(manifests: Sequence[Manifest]) -> frozenset[GroupVersionKind | str]:
+    """The kinds and namespaces that these manifests bring."""
+    kinds: set[GroupVersionKind | str] = set()
+    for manifest in manifests:
+        if is_definition(manifest.identity):
+            # What a broken one brings nobody knows; the server will say what is wrong with it.
+            with suppress(KeyError, TypeError, AttributeError):
+                kinds |= kinds_of_definition(manifest.object).keys()
+        elif _is_namespace(manifest.identity):
+            kinds.add(manifest.identity.name)
+    return frozenset(kinds)
+
+
+def _is_namespace(identity: Identity) -> bool:
+    return (identity.group, identity.kind) == ("", "Namespace")
+
+
+def _failure(item: _Item, error: KubeError) -> Failed:
+    match error:
+        case CannotRead():
+            return Failed("CannotRead", f"{error}; allow the operator to list and watch the kind")
+        case Forbidden():
+            return Failed("Forbidden", f"{error.message}; allow it in the operator's role")
+        case Invalid():
+            return Failed("Invalid", f"{error.message}; correct {item.manifest.place}")
+        case ApiError():
+            return Failed(error.reason or "ServerError", str(error))
+        case _:
+            return Failed("ServerUnavailable", str(error))

@@ -1,0 +1,75 @@
+"""What a manifest wants of its object, in the form in which it is compared and applied. Pure.
+
+Status is what the cluster says, so a manifest's is never applied: of a ClusterOperator it is the
+versions to wait for. Only the object's own fields count; a null says nothing.
+"""
+
+import base64
+import hashlib
+import operator
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+
+JOB_HASH = "quarterdeck.dev/job-hash"
+"""On a Job of ours: the hash of the spec that it was made from, because a Job cannot be changed."""
+
+
+def desired_object(manifest: Manifest, *, namespaced: bool) -> Object:
+    """The object to be applied; what it shares with the manifest must not be changed."""
+    kept = {k: v for k, v in manifest.object.items() if k not in ("status", "metadata")}
+    desired: Object = _without_nulls(kept)
+    metadata = dict(_without_nulls(manifest.object["metadata"]))
+    if not namespaced:
+        metadata.pop("namespace", None)
+    match manifest.identity:
+        case Identity("config.openshift.io", "ClusterOperator"):
+            desired.setdefault("spec", {})
+        case Identity("batch", "Job"):
+            marks = {JOB_HASH: job_hash(desired.get("spec") or {})}
+            metadata["annotations"] = (metadata.get("annotations") or {}) | marks
+        case Identity("", "Secret"):
+            desired = _with_plain_data(desired)
+    return desired | {"metadata": metadata}
+
+
+def expected_versions(manifest: Manifest) -> dict[str, str]:
+    """The versions that a ClusterOperator has to report: of which operand, which one."""
+    status = manifest.object.get("status")
+    versions = status.get("versions") if isinstance(status, dict) else None
+    return {
+        str(entry["name"]): str(entry["version"])
+        for entry in (versions if isinstance(versions, list) else ())
+        if isinstance(entry, dict) and "name" in entry and "version" in entry
+    }
+
+
+def job_hash(spec: Object) -> str:
+    """A short text that is another one for another spec."""
+    ordered = msgspec.json.encode(spec, order="deterministic")
+    return hashlib.sha256(ordered).hexdigest()[:16]
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without fields that are null; the very same where there are none."""
+    if isinstance(value, dict):
+        cut = {k: _without_nulls(child) for k, child in value.items() if child is not None}
+        same = len(cut) == len(value) and all(cut[k] is child for k, child in value.items())
+        return value if same else cut
+    if isinstance(value, list):
+        items = [_without_nulls(child) for child in value]
+        return value if all(map(operator.is_, items, value)) else items
+    return value
+
+
+def _with_plain_data(secret: Object) -> Object:
+    """The Secret as the server keeps it: `stringData` is only a way to write `data`."""
+    texts = secret.get("stringData")
+    if not isinstance(texts, dict):
+        return secret
+    encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in texts.items()}
+    rest = {k: v for k, v in secret.items() if k != "stringData"}
+    return rest | {"data": (rest.get("data") or {}) | encoded}

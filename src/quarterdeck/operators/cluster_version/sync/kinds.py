@@ -1,0 +1,108 @@
+"""Which kinds the API server has: how each is called in paths, and whether it is namespaced.
+
+Asked for in two requests, for the whole cluster at once. A definition that was just established
+is taken from the definition itself, because the server's list lags behind it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from quarterdeck.api.meta import Object, Resource, foreign
+from quarterdeck.kube import Client
+
+_FORM = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+ACCEPT = f"{_FORM.format('v2')},{_FORM.format('v2beta1')}"
+_NEEDED = frozenset({"list", "watch", "create", "patch"})
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind in one version of its API."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def of(cls, obj: Object) -> "GroupVersionKind":
+        """The kind that an object says it is of."""
+        group, _, version = str(obj["apiVersion"]).rpartition("/")
+        return cls(group, version, str(obj["kind"]))
+
+
+Kinds = dict[GroupVersionKind, Resource[Object]]
+
+
+class _ResponseKind(msgspec.Struct):
+    kind: str = ""
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    resource: str
+    scope: str = ""
+    verbs: list[str] = []
+    response_kind: _ResponseKind | None = None
+
+
+class _Version(msgspec.Struct):
+    version: str
+    resources: list[_Resource] | None = None
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    metadata: _Meta = _Meta()
+    versions: list[_Version] = []
+
+
+class _Discovery(msgspec.Struct):
+    items: list[_Group] | None = None
+
+
+async def discover(client: Client) -> Kinds:
+    """The kinds that there are now."""
+    found: Kinds = {}
+    for root in ("/api", "/apis"):
+        found |= parse_discovery(await client.raw(root, accept=ACCEPT))
+    return found
+
+
+def parse_discovery(body: bytes) -> Kinds:
+    """The kinds in one answer; those that cannot be listed, watched and written are left out."""
+    answer = msgspec.json.decode(body, type=_Discovery)
+    return dict(_kinds(answer))
+
+
+def kinds_of_definition(live: Object) -> Kinds:
+    """The kinds that a CustomResourceDefinition brings, one for each version that is served."""
+    spec = live["spec"]
+    names = spec["names"]
+    return {
+        GroupVersionKind(spec["group"], version["name"], names["kind"]): foreign(
+            f"{spec['group']}/{version['name']}",
+            names["kind"],
+            names["plural"],
+            namespaced=spec["scope"] == "Namespaced",
+        )
+        for version in spec["versions"]
+        if version.get("served")
+    }
+
+
+def _kinds(answer: _Discovery) -> Iterator[tuple[GroupVersionKind, Resource[Object]]]:
+    for group in answer.items or ():
+        name = group.metadata.name
+        for version in group.versions:
+            api_version = f"{name}/{version.version}" if name else version.version
+            for resource in version.resources or ():
+                kind = resource.response_kind.kind if resource.response_kind else ""
+                if kind and set(resource.verbs) >= _NEEDED:
+                    namespaced = resource.scope == "Namespaced"
+                    yield (
+                        GroupVersionKind(name, version.version, kind),
+                        foreign(api_version, kind, resource.resource, namespaced=namespaced),
+                    )

@@ -1,0 +1,115 @@
+"""Whether a ClusterOperator is where a release wants it to be. Pure.
+
+The questions, in order:
+
+1. Does the manifest say which versions to expect? If not, it is a fault of the payload.
+2. Is the operator Available? If not, it fails. One whose conditions carry the staleness verdict
+   counts as unknown, so it is not available, whatever it said before.
+3. Is it Degraded, or is that not known? It is waited for, and fails after a while. While
+   initializing that is only noted: a new cluster is degraded in many ways until it is whole.
+4. Are its versions those expected? If not, it is waited for.
+
+Progressing is ignored. An operator that has not spoken yet, or is not available yet on a cluster
+that is initializing, is waited for; after a while that is a failure too.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.sync.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Waiting,
+)
+
+PATIENCE = timedelta(minutes=10)
+"""How long an operator may be degraded, or silent after its ClusterOperator was made."""
+_VERDICT = "Operator has not updated this condition for more than "
+
+
+def operator_health(
+    live: Object, expected: Mapping[str, str], mode: Mode, now: datetime
+) -> Outcome:
+    """What keeps the operator from being done; the time is the server's."""
+    if not expected:
+        message = "its manifest has no status.versions; list what the operator reports there"
+        return Failed("ClusterOperatorNoVersions", message)
+    status = live.get("status") or {}
+    conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
+    if is_stale(conditions.get("Available") or {}):
+        message = "it no longer reports; see whether its pods run, and their logs"
+        return Failed("ClusterOperatorStale", message)
+    return (
+        _availability(live, conditions, mode, now)
+        or _degradation(conditions.get("Degraded"), mode, now, expected, status)
+        or _versions(expected, status)
+        or DONE
+    )
+
+
+def is_stale(condition: Object) -> bool:
+    """Whether a condition carries the verdict of the staleness checker; a challenge is none."""
+    message = str(condition.get("message") or "")
+    return condition.get("status") == "Unknown" and message.startswith(_VERDICT)
+
+
+def _availability(
+    live: Object, conditions: Mapping[str, Object], mode: Mode, now: datetime
+) -> Outcome | None:
+    available = conditions.get("Available")
+    if available is not None and available.get("status") == "True":
+        return None
+    said = _said(available) if available else "it has not reported yet"
+    message = f"it is not available: {said}"
+    since = _moment(live["metadata"].get("creationTimestamp"))
+    young = since is None or now - since < PATIENCE
+    if young and (available is None or mode is Mode.INITIALIZING):
+        return Waiting("ClusterOperatorNotAvailable", message)
+    return Failed("ClusterOperatorNotAvailable", message)
+
+
+def _degradation(
+    degraded: Object | None,
+    mode: Mode,
+    now: datetime,
+    expected: Mapping[str, str],
+    status: Object,
+) -> Outcome | None:
+    if degraded is not None and degraded.get("status") == "False":
+        return None
+    message = f"it is degraded: {_said(degraded) if degraded else 'it does not say'}"
+    if mode is Mode.INITIALIZING:
+        return _versions(expected, status) or Done("ClusterOperatorDegraded", message)
+    since = _moment(degraded.get("lastTransitionTime")) if degraded else None
+    if since is not None and now - since >= PATIENCE:
+        return Failed("ClusterOperatorDegraded", message)
+    return Waiting("ClusterOperatorDegraded", message)
+
+
+def _versions(expected: Mapping[str, str], status: Object) -> Outcome | None:
+    has = {str(v.get("name")): str(v.get("version")) for v in status.get("versions") or ()}
+    behind = [
+        f"{name} is at {has.get(name) or 'no version'}, not {version}"
+        for name, version in expected.items()
+        if has.get(name) != version
+    ]
+    return Waiting("ClusterOperatorUpdating", ", ".join(behind)) if behind else None
+
+
+def _said(condition: Object) -> str:
+    status, reason, message = (
+        str(condition.get(field) or "") for field in ("status", "reason", "message")
+    )
+    head = f"{status} ({reason})" if reason else status
+    return f"{head}: {message}" if message else head
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None

@@ -1,0 +1,103 @@
+"""Whether what a manifest started is ready: definitions, roll-outs, Jobs. Pure.
+
+Kinds that are not named here are ready when they are there. ClusterOperators have rules of their
+own, in `operator_health`.
+"""
+
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.cluster_version.sync.outcome import DONE, Failed, Outcome, Waiting
+
+
+def definition(live: Object) -> Outcome:
+    """A CustomResourceDefinition is ready when the server serves it."""
+    conditions = _conditions(live)
+    if conditions.get("Established", {}).get("status") == "True":
+        return DONE
+    names = conditions.get("NamesAccepted", {})
+    if names.get("status") == "False":
+        message = f"its names are not accepted: {_said(names)}; rename it, or remove the other"
+        return Failed("DefinitionNamesNotAccepted", message)
+    return Waiting("DefinitionNotEstablished", "the API server does not serve it yet")
+
+
+def deployment(live: Object) -> Outcome:
+    """A Deployment is ready when all replicas are of the latest form and available."""
+    status = live.get("status") or {}
+    conditions = _conditions(live)
+    if _is_unseen(live):
+        return Waiting("DeploymentNotReady", "its controller has not looked at its latest form yet")
+    wanted = (live.get("spec") or {}).get("replicas", 1)
+    updated, available, there = (
+        int(status.get(field) or 0)
+        for field in ("updatedReplicas", "availableReplicas", "replicas")
+    )
+    if updated >= wanted and available >= updated and there <= updated:
+        return DONE
+    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    progressing = conditions.get("Progressing", {})
+    failure = conditions.get("ReplicaFailure", {})
+    if failure.get("status") == "True":
+        return Failed("DeploymentNotReady", f"{counts}: {_said(failure)}")
+    if progressing.get("status") == "False":
+        message = f"{counts}: {_said(progressing)}; look at the pods of the Deployment"
+        return Failed("DeploymentNotReady", message)
+    return Waiting("DeploymentNotReady", counts)
+
+
+def daemon_set(live: Object) -> Outcome:
+    """A DaemonSet is ready when each of its nodes has an available pod of the latest form."""
+    if _is_unseen(live):
+        return Waiting("DaemonSetNotReady", "its controller has not looked at its latest form yet")
+    status = live.get("status") or {}
+    wanted, updated, available = (
+        int(status.get(field) or 0)
+        for field in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
+    )
+    if updated >= wanted and available >= wanted:
+        return DONE
+    return Waiting(
+        "DaemonSetNotReady",
+        f"on {available} of {wanted} nodes its pod is available, on {updated} of the latest form",
+    )
+
+
+def job(live: Object) -> Outcome:
+    """A Job is ready when it has completed."""
+    conditions = _conditions(live)
+    if conditions.get("Complete", {}).get("status") == "True":
+        return DONE
+    failed = conditions.get("Failed", {})
+    if failed.get("status") == "True":
+        message = f"{_said(failed)}; see the logs of its pods, and delete the Job to run it again"
+        return Failed("JobFailed", message)
+    if (live.get("spec") or {}).get("suspend"):
+        return Waiting("JobNotComplete", "it is suspended")
+    status = live.get("status") or {}
+    active, lost = int(status.get("active") or 0), int(status.get("failed") or 0)
+    return Waiting("JobNotComplete", f"{active} pods run, {lost} have failed")
+
+
+READINESS = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): definition,
+    ("apps", "Deployment"): deployment,
+    ("apps", "DaemonSet"): daemon_set,
+    ("batch", "Job"): job,
+}
+"""Group and kind to the rule; kinds that are not here need no waiting."""
+
+
+def _is_unseen(live: Object) -> bool:
+    observed = (live.get("status") or {}).get("observedGeneration") or 0
+    return bool(observed < live["metadata"].get("generation", 0))
+
+
+def _conditions(live: Object) -> dict[str, Object]:
+    found: Any = (live.get("status") or {}).get("conditions") or ()
+    return {str(condition.get("type")): condition for condition in found}
+
+
+def _said(condition: Object) -> str:
+    words = [str(condition.get(field) or "") for field in ("reason", "message")]
+    return ": ".join(word for word in words if word) or "no reason given"

@@ -1,0 +1,185 @@
+"""Which manifest is next, given the graph and what came of the others so far. Pure.
+
+A step is a manifest, by its place in the graph. While updating, a step begins when the one before
+it in its node is done, and a node when all are that it comes after; so a step that is not done
+holds back what depends on it, and nothing else. In the other modes a step only waits until the
+one before it was tried, so that all faults are seen; what comes after a Job still waits for it.
+
+A step that fails is tried again after a growing time, one that waits is looked at from time to
+time, and both at once when their object changes. On a settled cluster done steps are looked at
+again, too. Time and dice are passed in.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+
+from quarterdeck.controller import Backoff
+from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode
+from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome
+
+BACKOFF = Backoff(base=0.1, limit=30.0)
+LOOK_AGAIN = 10.0
+"""Seconds after which something that is waited for is looked at without being told."""
+HOLD = 1.0
+"""Seconds that a step which failed is not tried again, however often its object changes."""
+
+
+class Schedule:
+    """The steps of one run: which may begin, which rest, and what came of each."""
+
+    def __init__(
+        self, graph: Graph, *, backoff: Backoff = BACKOFF, dice: Callable[[], float] = random.random
+    ) -> None:
+        self._strict = graph.mode is Mode.UPDATING
+        self._revisits = graph.mode is Mode.RECONCILING
+        self._backoff = backoff
+        self._dice = dice
+        self._node_of = [node.number for node in graph.nodes for _ in node.manifests]
+        self._undone = [len(node.manifests) for node in graph.nodes]
+        self._blockers = [len(node.after) for node in graph.nodes]
+        self._dependants: list[list[int]] = [[] for _ in graph.nodes]
+        for node in graph.nodes:
+            for before in node.after:
+                self._dependants[before].append(node.number)
+        self._first: dict[int, int] = {}
+        for step, number in enumerate(self._node_of):
+            self._first.setdefault(number, step)
+        self.outcomes: dict[int, Outcome] = {}
+        """What came of each step that was tried, the last time."""
+        self.undone: set[int] = set(range(len(self._node_of)))
+        """The steps that were not tried yet, or not found done the last time."""
+        self.troubled: dict[int, Outcome] = {}
+        """The outcomes that have something to say."""
+        self.running: set[int] = set()
+        self._released: set[int] = set()
+        self._finished: set[int] = set()
+        self._ready: list[int] = []
+        self._is_ready: set[int] = set()
+        self._again: set[int] = set()
+        self._due: dict[int, float] = {}
+        self._heap: list[tuple[float, int]] = []  # all delays, cancelled ones too
+        self._failures: dict[int, int] = {}
+        self._held: dict[int, float] = {}
+        for node in graph.nodes:
+            if not node.after:
+                self._release(self._first[node.number])
+
+    def __len__(self) -> int:
+        """How many steps there are."""
+        return len(self._node_of)
+
+    @property
+    def all_done(self) -> bool:
+        """Whether the last look at every step found it done."""
+        return not self.undone
+
+    @property
+    def all_tried(self) -> bool:
+        """Whether every step was tried, and none is under way."""
+        return len(self.outcomes) == len(self) and not self.running
+
+    def take(self, now: float) -> int | None:
+        """The next step, which now runs, in file order; None when none may begin."""
+        while (due := self.next_due()) is not None and due <= now:
+            _, step = heapq.heappop(self._heap)
+            del self._due[step]
+            self._make_ready(step)
+        if not self._ready:
+            return None
+        step = heapq.heappop(self._ready)
+        self._is_ready.remove(step)
+        self._due.pop(step, None)
+        self.running.add(step)
+        return step
+
+    def next_due(self) -> float | None:
+        """When the next resting step is to be tried; None when none rests."""
+        while self._heap:
+            due, step = self._heap[0]
+            if self._due.get(step) == due:
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def record(self, step: int, outcome: Outcome, now: float) -> None:
+        """Take what came of a step that ran."""
+        self.running.remove(step)
+        self._remember(step, outcome)
+        if isinstance(outcome, Failed):
+            failures = self._failures[step] = self._failures.get(step, 0) + 1
+            delay = self._backoff.delay(failures, self._dice)
+            self._held[step] = now + min(delay, HOLD)
+            self._rest(step, now + delay)
+        else:
+            self._failures.pop(step, None)
+            self._held.pop(step, None)
+            if isinstance(outcome, Done):
+                self._finish(step)
+            else:
+                self._rest(step, now + LOOK_AGAIN)
+        if isinstance(outcome, Done) or not self._strict:
+            self._release_next(step)
+        if step in self._again:
+            self._again.remove(step)
+            self.wake(step, now)
+
+    def wake(self, step: int, now: float) -> None:
+        """Look at a step as soon as may be: its object has changed."""
+        if step in self.running:
+            self._again.add(step)
+        elif step in self._released and (
+            self._revisits or not isinstance(self.outcomes.get(step), Done)
+        ):
+            self._rest(step, max(now, self._held.get(step, now)))
+
+    def begin_pass(self) -> None:
+        """Look at every step once more, those that are under way excepted."""
+        for step in self._released - self.running:
+            self._make_ready(step)
+
+    def _remember(self, step: int, outcome: Outcome) -> None:
+        self.outcomes[step] = outcome
+        if isinstance(outcome, Done):
+            self.undone.discard(step)
+        else:
+            self.undone.add(step)
+        if outcome.reason:
+            self.troubled[step] = outcome
+        else:
+            self.troubled.pop(step, None)
+
+    def _finish(self, step: int) -> None:
+        if step in self._finished:
+            return
+        self._finished.add(step)
+        node = self._node_of[step]
+        self._undone[node] -= 1
+        if self._undone[node]:
+            return
+        for dependant in self._dependants[node]:
+            self._blockers[dependant] -= 1
+            if not self._blockers[dependant]:
+                self._release(self._first[dependant])
+
+    def _release_next(self, step: int) -> None:
+        following = step + 1
+        if following < len(self) and self._node_of[following] == self._node_of[step]:
+            self._release(following)
+
+    def _release(self, step: int) -> None:
+        if step not in self._released:
+            self._released.add(step)
+            self._make_ready(step)
+
+    def _make_ready(self, step: int) -> None:
+        if step not in self._is_ready:
+            self._is_ready.add(step)
+            heapq.heappush(self._ready, step)
+
+    def _rest(self, step: int, due: float) -> None:
+        """Try the step then, unless it is to be tried earlier anyway."""
+        if step in self._is_ready or self._due.get(step, due + 1) <= due:
+            return
+        self._due[step] = due
+        heapq.heappush(self._heap, (due, step))

@@ -1,0 +1,122 @@
+"""The payload engine on a real API server, under a user of its own so that writes are counted."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.kube import Client, load_kubeconfig
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.payload.load import run_level_and_component
+from quarterdeck.operators.cluster_version.payload.model import Manifest
+from quarterdeck.operators.cluster_version.sync import (
+    Cluster,
+    Progress,
+    keep_payload,
+    run_payload,
+)
+from quarterdeck.testing.audit import Request, requests_by, writes_by
+
+LIMIT = 90.0
+"""Seconds until what a test waits for counts as never coming."""
+
+
+def manifest(obj: Object, file: str = "0000_10_part_01.yaml") -> Manifest:
+    """A manifest as it is loaded from a file of this name."""
+    level, component = run_level_and_component(file)
+    return Manifest(file=file, document=1, line=1, run_level=level, component=component, object=obj)
+
+
+def config_map(
+    namespace: str, name: str = "x", annotations: Object | None = None, **data: str
+) -> Object:
+    """A ConfigMap with these data."""
+    metadata: Object = {"namespace": namespace, "name": name}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+class Engine:
+    """Runs payloads as a user of its own, and remembers what was reported."""
+
+    def __init__(self, control_plane: ControlPlane, name: str) -> None:
+        self._log = control_plane.audit_log
+        self._user = f"engine-{name}"
+        self._kubeconfig = control_plane.kubeconfig_for(self._user, ["system:masters"])
+        self.reports: list[Progress] = []
+
+    def writes(self) -> list[str]:
+        """The writes that the server accepted, oldest first: `create configmaps x`."""
+        return [
+            f"{it.verb} {it.resource} {it.name}"
+            for it in writes_by(self._log, self._user)
+            if it.code < 400
+        ]
+
+    def requests(self) -> list[Request]:
+        """Everything that was asked of the server, watches when they have ended."""
+        return requests_by(self._log, self._user)
+
+    @property
+    def latest(self) -> Progress:
+        """What was reported last."""
+        return self.reports[-1]
+
+    @asynccontextmanager
+    async def cluster(self) -> AsyncIterator[Cluster]:
+        """The cluster as the engine sees it."""
+        async with Client(load_kubeconfig(self._kubeconfig)) as client, Cluster(client) as cluster:
+            yield cluster
+
+    async def run(self, *manifests: Manifest, mode: Mode = Mode.UPDATING) -> Progress:
+        """Where a payload stands after it was run to its end."""
+        async with asyncio.timeout(LIMIT), self.cluster() as cluster:
+            return await run_payload(manifests, mode, cluster, self.reports.append)
+
+    @asynccontextmanager
+    async def running(
+        self, *manifests: Manifest, mode: Mode = Mode.UPDATING
+    ) -> AsyncIterator["asyncio.Task[Progress]"]:
+        """A payload that runs while the test does something; cut short at the end."""
+        async with self.cluster() as cluster:
+            task = asyncio.create_task(run_payload(manifests, mode, cluster, self.reports.append))
+            try:
+                yield task
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def keeping(
+        self, *manifests: Manifest, pass_after: tuple[float, float] = (600, 600)
+    ) -> AsyncIterator[None]:
+        """A payload that is kept while the test does something."""
+        async with self.cluster() as cluster:
+            work = keep_payload(manifests, cluster, self.reports.append, pass_after=pass_after)
+            task: asyncio.Task[None] = asyncio.create_task(work)
+            try:
+                await self.until(lambda progress: progress.completed)
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def until(self, wanted: Callable[[Progress], Any]) -> Progress:
+        """The report that is as wanted, when it comes."""
+
+        async def look() -> Progress | None:
+            return next((report for report in reversed(self.reports) if wanted(report)), None)
+
+        found: Progress = await eventually(look)
+        return found
+
+
+async def eventually(look: Callable[[], Any]) -> Any:
+    """What is seen, when it is something."""
+    async with asyncio.timeout(LIMIT):
+        while not (seen := await look()):
+            await asyncio.sleep(0.05)
+    return seen
