@@ -117,6 +117,7 @@ class Engine:
 async def eventually(look: Callable[[], Any]) -> Any:
     """What is seen, when it is something."""
     async with asyncio.timeout(LIMIT):
-        while not (seen := await look()):
+        while True:
+            if seen := await look():
+                return seen
             await asyncio.sleep(0.05)
-    return seen

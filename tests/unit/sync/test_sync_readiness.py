@@ -82,9 +82,11 @@ def test_deployment(live: Object, kind: type[Outcome]) -> None:
 )
 def test_daemon_set(status: tuple[int, int, int], kind: type[Outcome]) -> None:
     fields = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
-    counts = dict(zip(fields, status, strict=True))
-    assert isinstance(daemon_set(obj(observedGeneration=2, **counts)), kind)
-    assert isinstance(daemon_set(obj(observedGeneration=1, **counts)), Waiting)
+    live = obj(observedGeneration=2)
+    live["status"] |= dict(zip(fields, status, strict=True))
+    assert isinstance(daemon_set(live), kind)
+    live["status"]["observedGeneration"] = 1
+    assert isinstance(daemon_set(live), Waiting)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from quarterdeck.operators.cluster_version.sync.schedule import HOLD, LOOK_AGAIN
 
 FAILED = Failed("Broken", "it is broken")
 WAITING = Waiting("NotYet", "it is on its way")
+OUTCOMES: list[Outcome] = [DONE, FAILED, WAITING]
 
 
 def manifest(level: int, component: str, number: int, kind: str = "ConfigMap") -> Manifest:
@@ -89,7 +90,7 @@ def test_a_step_never_begins_before_what_it_depends_on_is_done(
         step = running.pop(data.draw(st.integers(0, len(running) - 1)))
         outcome: Outcome = DONE
         if patience:
-            outcome = data.draw(st.sampled_from([DONE, FAILED, WAITING]))
+            outcome = data.draw(st.sampled_from(OUTCOMES))
             patience -= 1
         schedule.record(step, outcome, now)
         tried.add(step)

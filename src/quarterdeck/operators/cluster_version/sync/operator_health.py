@@ -25,10 +25,10 @@ from quarterdeck.operators.cluster_version.sync.outcome import (
     Outcome,
     Waiting,
 )
+from quarterdeck.status.staleness_marks import is_verdict, original
 
 PATIENCE = timedelta(minutes=10)
 """How long an operator may be degraded, or silent after its ClusterOperator was made."""
-_VERDICT = "Operator has not updated this condition for more than "
 
 
 def operator_health(
@@ -40,7 +40,7 @@ def operator_health(
         return Failed("ClusterOperatorNoVersions", message)
     status = live.get("status") or {}
     conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
-    if is_stale(conditions.get("Available") or {}):
+    if any(is_stale(condition) for condition in conditions.values()):
         message = "it no longer reports; see whether its pods run, and their logs"
         return Failed("ClusterOperatorStale", message)
     return (
@@ -53,8 +53,7 @@ def operator_health(
 
 def is_stale(condition: Object) -> bool:
     """Whether a condition carries the verdict of the staleness checker; a challenge is none."""
-    message = str(condition.get("message") or "")
-    return condition.get("status") == "Unknown" and message.startswith(_VERDICT)
+    return is_verdict(str(condition.get("status")), str(condition.get("message") or ""))
 
 
 def _availability(
@@ -104,6 +103,7 @@ def _said(condition: Object) -> str:
     status, reason, message = (
         str(condition.get(field) or "") for field in ("status", "reason", "message")
     )
+    message = original(message)
     head = f"{status} ({reason})" if reason else status
     return f"{head}: {message}" if message else head
 
