@@ -26,6 +26,8 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.kube.redact import is_secret
+
 
 class KubeError(Exception):
     """The root of the tree."""
@@ -164,9 +166,21 @@ def error_from_status(
 ) -> ApiError:
     """The exception for a Status, as it comes in an answer or in a watch stream."""
     kind = _BY_CODE.get(status.code, ServerError if status.code >= 500 else ApiError)
+    if is_secret(path) and kind in (Invalid, ServerError, ApiError):
+        status = _unquoted(status)
     if kind is Conflict and status.reason == "AlreadyExists":
         kind = AlreadyExists
     return kind(method, path, status, seconds(retry_after))
+
+
+def _unquoted(status: Status) -> Status:
+    """The same refusal without the server's words, which may quote the value that it refuses."""
+    details = status.details
+    if details is not None:
+        causes = [msgspec.structs.replace(cause, message="") for cause in details.causes or ()]
+        details = msgspec.structs.replace(details, causes=causes)
+    said = "the server's words are left out, because they may quote the secret"
+    return msgspec.structs.replace(status, message=said, details=details)
 
 
 def parse_status(body: bytes | msgspec.Raw) -> Status | None:

@@ -1,5 +1,6 @@
 """The small pure parts: selectors, quantities, back-off, redaction, errors."""
 
+import json
 from fractions import Fraction
 
 import msgspec
@@ -22,7 +23,7 @@ from quarterdeck.kube import (
 from quarterdeck.kube.defaults import is_server_default
 from quarterdeck.kube.errors import ApiError, api_error
 from quarterdeck.kube.quantity import holds_quantity, parse_quantity
-from quarterdeck.kube.redact import LIMIT, loggable
+from quarterdeck.kube.redact import LIMIT, READABLE, loggable
 from quarterdeck.kube.selector import parse_selector
 
 
@@ -141,7 +142,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
     [
         ("/api/v1/namespaces/a/secrets/b", '{"data":{"x":"aGlkZGVu"}}', "aGlkZGVu"),
         ("/api/v1/secrets", '{"kind":"SecretList","items":[{"data":{"x":"hidden"}}]}', "hidden"),
-        ("/x", '{"kind":"Secret","stringData":{"x":"hidden"}}', "hidden"),
+        ("/x", '{"kind":"Secret","stringData":{"x":"plain"}}', "plain"),
         ("/api/v1/namespaces/a/serviceaccounts/b/token", f'{{"token":"{TOKEN}"}}', TOKEN),
         ("/apis/authentication.k8s.io/v1/tokenreviews", '{"spec":{"token":"abc"}}', "abc"),
         ("/api/v1/configmaps", f'{{"data":{{"key":"{KEY}"}}}}', "MIIEow"),
@@ -153,11 +154,75 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
         ),
         ("/api/v1/configmaps", '{"data":{"c":"{\\"password\\": \\"hunter2\\"}"}}', "hunter2"),
         ("/api/v1/configmaps", '{"data":{"c":"client-key-data: TFMwdExT"}}', "TFMwdExT"),
+        (
+            "/api/v1/x",
+            '{"kind": "List", "items": [{"kind": "Secret", "data": {"x": "aGlkZGVu"}}]}',
+            "aGlkZGVu",
+        ),
+        ("/x", '{"a":{"b":[{"kind":"Secret","metadata":{"annotations":{"l":"deep"}}}]}}', "deep"),
+        (
+            "/api/v1/configmaps",
+            '{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":'
+            '"{\\"kind\\":\\"Secret\\",\\"stringData\\":{\\"x\\":\\"deep\\"}}"}}}',
+            "deep",
+        ),
+        ("/x", '{"data":{"m":"apiVersion: v1\\nkind: Secret\\ndata:\\n  x: aGlk"}}', "aGlk"),
+        ("/x", '{"env":[{"name":"DB_PASSWORD","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"httpHeaders":[{"name":"Authorization","value":"Bearer abcdefg"}]}', "abcdefg"),
+        ("/x", '{"command":["sh","-c","curl -H \'Authorization: Bearer s3cr3tt0ken\'"]}', "s3cr"),
+        ("/x", '{"args":["--token=abcdef"]}', "abcdef"),
+        ("/x", '{"url":"https://me:hunter2@example.com/x"}', "hunter2"),
+        ("/x", '[{"op":"replace","path":"/data/token","value":"abcdef"}]', "abcdef"),
+        ("/x", '{"data":{"token":"abcdef"}}', "abcdef"),
+        ("/x", '{"data":{"tls.key":"abcdef"}}', "abcdef"),
+        ("/x", '{"data":{".dockerconfigjson":"abcdef"}}', "abcdef"),
+        ("/x", '{"clientSecret":"abcdef"}', "abcdef"),
+        ("/x", "not JSON, token: abcdef", "abcdef"),
+        ("/apis/oauth.openshift.io/v1/oauthaccesstokens/sha256~abcdef", '{"x":"y1"}', "y1"),
     ],
 )
 def test_secrets_are_not_logged(path: str, body: str, hidden: str) -> None:
     assert hidden in body
     assert hidden not in loggable(path, body.encode())
+
+
+def test_of_a_secret_among_others_its_name_is_logged() -> None:
+    body = b'{"items":[{"kind":"Secret","metadata":{"name":"n","uid":"u"},"data":{"a":"b"}}]}'
+    hidden = '{"kind":"Secret","metadata":{"name":"n"},"data":"<hidden>"}'
+    assert loggable("/x", body) == f'{{"items":[{hidden}]}}'
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=8), st.sampled_from(["data", "stringData"]))
+def test_no_value_of_a_secret_is_logged_wherever_the_secret_stands(value: str, field: str) -> None:
+    """Whatever the value: in a list, in another object, as the text of a field."""
+    secret = {"kind": "Secret", "metadata": {"name": "n"}, field: {"key": f"<<{value}>>"}}
+    text = json.dumps(secret, ensure_ascii=False)
+    bare = {"kind": "SecretList", "items": [{"metadata": {}, field: {"key": f"<<{value}>>"}}]}
+    for body in ({"items": [secret]}, {"spec": {"template": secret}}, {"data": {"m": text}}, bare):
+        assert "<<" not in loggable("/x", json.dumps(body, ensure_ascii=False).encode())
+
+
+def test_a_body_too_long_to_be_looked_through_is_only_counted() -> None:
+    body = b'{"data":"' + b"x" * READABLE + b'"}'
+    assert loggable("/x", body) == f"<{len(body)} bytes>"
+
+
+def test_schemas_and_bookkeeping_are_logged_whole() -> None:
+    """Names of fields are no secrets: only texts are hidden."""
+    body = b'{"properties":{"password":{"type":"string"}},"fieldsV1":{"f:token":{}},"n":1}'
+    assert loggable("/x", body) == body.decode()
+
+
+@pytest.mark.parametrize("code", [400, 422, 500])
+def test_an_error_about_a_secret_does_not_quote_it(code: int) -> None:
+    cause = {"field": "data.x", "message": "Invalid value: hunter2", "reason": "FieldValueInvalid"}
+    details = {"causes": [cause]}
+    said = {"kind": "Status", "message": ".data.x: got hunter2", "details": details}
+    error = api_error("PATCH", "/api/v1/namespaces/a/secrets/b", code, json.dumps(said).encode())
+    assert "hunter2" not in str(error)
+    assert "hunter2" not in error.message + error.causes[0].message
+    assert error.causes[0].field == "data.x"
+    assert "left out" in str(error)
 
 
 def test_other_bodies_are_logged_up_to_a_length() -> None:
