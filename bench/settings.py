@@ -13,6 +13,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     reconcile_objects: int
     latency_objects: int
     latency_samples: int
+    latency_rounds: int
+    """Subjects take turns; the samples of all rounds count as one."""
+    busy_seconds: float
+    """For samples with a background, in each round."""
     background_rate: int
     """Changes a second beside the measured ones."""
     settled_seconds: int
@@ -29,23 +33,27 @@ FULL = Sizes(
     reconcile_objects=5_000,
     latency_objects=500,
     latency_samples=300,
+    latency_rounds=3,
+    busy_seconds=10,
     background_rate=500,
-    settled_seconds=60,
+    settled_seconds=45,
     start_objects=10_000,
     start_repeats=3,
     subject_limit=150,
 )
 
 QUICK = Sizes(
-    cache_objects=2_000,
-    cache_events=10_000,
+    cache_objects=1_000,
+    cache_events=5_000,
     cache_repeats=1,
-    reconcile_objects=500,
-    latency_objects=100,
-    latency_samples=100,
+    reconcile_objects=300,
+    latency_objects=50,
+    latency_samples=50,
+    latency_rounds=1,
+    busy_seconds=4,
     background_rate=500,
-    settled_seconds=10,
-    start_objects=2_000,
+    settled_seconds=5,
+    start_objects=1_000,
     start_repeats=1,
     subject_limit=60,
 )
@@ -57,6 +65,8 @@ TRY = Sizes(
     reconcile_objects=50,
     latency_objects=20,
     latency_samples=20,
+    latency_rounds=1,
+    busy_seconds=2,
     background_rate=50,
     settled_seconds=3,
     start_objects=200,

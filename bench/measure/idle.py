@@ -13,7 +13,7 @@ import msgspec
 from bench import writers
 from bench.api import Api
 from bench.cluster import Cluster, cluster
-from bench.goals import settled_goals, start_goals
+from bench.goals import COMPARING, settled_goals, start_goals
 from bench.measure.run import Run, row
 from bench.requests import counted, unprompted, writes
 from bench.results import Column, Measurement, Row
@@ -23,7 +23,7 @@ HOUR = 3600
 REST = 5.0
 """Seconds between being synced and being idle: each object is looked at once."""
 
-SUBJECTS = tuple(one for one in OPERATORS if one.name in ("quarterdeck", "controller-runtime"))
+SUBJECTS = tuple(one for one in OPERATORS if one.name in ("quarterdeck", COMPARING))
 
 SETTLED_COLUMNS = [
     Column(figure="cpu_per_hour", title="CPU per hour", format=".1f", unit=" s"),

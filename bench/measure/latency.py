@@ -7,6 +7,7 @@ API server of a small machine would be past its limit before the operator is.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,23 +15,20 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from bench import widgets, writers
-from bench.arithmetic import percentile
+from bench.arithmetic import median, percentile
 from bench.cluster import Cluster, cluster
-from bench.goals import latency_goals
-from bench.measure.run import Run, row
+from bench.goals import REFERENCE, latency_goals
+from bench.measure.run import Run
 from bench.observer import Observer
-from bench.processes import SubjectFailed, running
-from bench.results import Column, Measurement
+from bench.processes import SubjectFailed, SubjectMissing, running
+from bench.results import Column, Measurement, Row
 from bench.subjects.catalogue import OPERATORS, Subject
 
 PAUSE = 0.02
 """Seconds between one effect and the next change."""
 EFFECT_LIMIT = 20.0
 """Seconds after which a change counts as lost."""
-SAMPLING_LIMIT = 20.0
-"""Seconds after which there are as many samples as there are."""
-
-SUBJECTS = tuple(one for one in OPERATORS if "read-your-writes" not in one.name)
+SUBJECTS = tuple(one for one in OPERATORS if one.name != REFERENCE)
 
 COLUMNS = [
     Column(figure="idle_p50", title="idle p50", format=".1f", scale=1e3, unit=" ms"),
@@ -44,20 +42,40 @@ COLUMNS = [
 ]
 
 
+class Samples(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken from one operator in one round, in seconds."""
+
+    idle: list[float]
+    busy: list[float]
+    answers: list[float]
+    """From the user's request to its answer."""
+    background: float
+    """Changes a second that were made beside it."""
+
+
 async def measure(run: Run) -> list[Measurement]:
-    """Each operator on an API server of its own."""
+    """Rounds in which each operator has its turn, on an API server of its own."""
     sizes = run.sizes
-    rows = []
-    for number, subject in enumerate(SUBJECTS):
-        if not run.wanted(subject.name):
-            continue
-        run.say(f"latency: {subject.name}")
-
-        async def once(number: int = number, subject: Subject = subject) -> dict[str, float]:
-            async with cluster(run.directory / f"latency-{number}") as server:
-                return await _operator(run, server, subject)
-
-        rows.append(await row(subject.name, 1, once))
+    subjects = [one for one in SUBJECTS if run.wanted(one.name)]
+    taken: dict[str, list[Samples]] = {one.name: [] for one in subjects}
+    problems: dict[str, Row] = {}
+    for round_ in range(sizes.latency_rounds):
+        for subject in subjects:
+            if subject.name in problems or (subject.slow and round_):
+                continue
+            run.say(f"latency: {subject.name}")
+            try:
+                async with cluster(run.directory / f"latency-{subject.module}-{round_}") as server:
+                    taken[subject.name].append(await _operator(run, server, subject))
+            except (SubjectMissing, SubjectFailed) as error:
+                missing = isinstance(error, SubjectMissing)
+                problems[subject.name] = Row(
+                    subject=subject.name, problem=str(error), missing=missing
+                )
+    rows = [
+        problems.get(name) or Row(subject=name, figures=figures(samples))
+        for name, samples in taken.items()
+    ]
     found = Measurement(
         name="latency",
         title="latency: change accepted → ConfigMap seen",
@@ -72,7 +90,7 @@ async def measure(run: Run) -> list[Measurement]:
     return [msgspec.structs.replace(found, verdicts=latency_goals(found))]
 
 
-async def _operator(run: Run, server: Cluster, subject: Subject) -> dict[str, float]:
+async def _operator(run: Run, server: Cluster, subject: Subject) -> Samples:
     objects, samples = run.sizes.latency_objects, run.sizes.latency_samples
     async with (
         Observer.watching(server.api) as observer,
@@ -84,27 +102,37 @@ async def _operator(run: Run, server: Cluster, subject: Subject) -> dict[str, fl
         await asyncio.sleep(1)
         # The first half is for samples, the second for the background.
         sampled = range(objects // 2)
-        idle, took = await _sample(server, observer, sampled, samples, 0)
+        idle, answers = await _sample(server, observer, sampled, samples, 0, math.inf)
         async with _background(run, server, objects) as reached:
-            busy, _ = await _sample(server, observer, sampled, samples, samples)
-        return {
-            "idle_p50": percentile(idle, 50),
-            "idle_p99": percentile(idle, 99),
-            "idle_samples": len(idle),
-            "busy_samples": len(busy),
-            "busy_p50": percentile(busy, 50),
-            "busy_p99": percentile(busy, 99),
-            "background": reached[0],
-            "write_p50": percentile(took, 50),
-        }
+            busy, _ = await _sample(
+                server, observer, sampled, samples, samples, run.sizes.busy_seconds
+            )
+        return Samples(idle=idle, busy=busy, answers=answers, background=reached[0])
+
+
+def figures(rounds: list[Samples]) -> dict[str, float]:
+    """The percentiles over the samples of all rounds."""
+    idle = [one for taken in rounds for one in taken.idle]
+    busy = [one for taken in rounds for one in taken.busy]
+    answers = [one for taken in rounds for one in taken.answers]
+    return {
+        "idle_p50": percentile(idle, 50),
+        "idle_p99": percentile(idle, 99),
+        "idle_samples": len(idle),
+        "busy_p50": percentile(busy, 50),
+        "busy_p99": percentile(busy, 99),
+        "busy_samples": len(busy),
+        "background": median([taken.background for taken in rounds]),
+        "write_p50": percentile(answers, 50),
+    }
 
 
 async def _sample(
-    server: Cluster, observer: Observer, indexes: range, samples: int, rounds: int
+    server: Cluster, observer: Observer, indexes: range, samples: int, rounds: int, within: float
 ) -> tuple[list[float], list[float]]:
     """Seconds from answer to effect, and from request to answer, of so many changes at most."""
     effects, answers = [], []
-    end = time.monotonic() + SAMPLING_LIMIT
+    end = time.monotonic() + within
     for number in range(samples):
         if time.monotonic() > end:
             break

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bench.goals import COMPARING, REFERENCE
 from bench.tools import Tools
 
 
@@ -43,9 +44,7 @@ DRAIN = Subject(name=GENERATOR, command=("drain",))
 
 OPERATORS = (
     Subject(name="quarterdeck", module="quarterdeck_operator", ours=True),
-    Subject(name="controller-runtime", command=("operator",)),
-    Subject(
-        name="controller-runtime, read-your-writes", command=("operator", "--read-your-writes")
-    ),
+    Subject(name=REFERENCE, command=("operator",)),
+    Subject(name=COMPARING, command=("operator", "--compare-status")),
     Subject(name="kopf", module="kopf_operator", slow=True),
 )
