@@ -88,6 +88,7 @@ def run(
         namespace=namespace,
         election=times if leader_elect else None,
         probe_address=probe_address,
+        release_version=os.environ.get("RELEASE_VERSION", ""),
     )
     logs.configure(verbosity=ctx.obj, fmt=log_format)
     names = names or tuple(sorted(OPERATORS))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from quarterdeck.api.meta import Object, Resource, TypedObject
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.caches import CacheKey, Caches
 from quarterdeck.controller.controller import Controller, ControllerCrashed, Workers
 from quarterdeck.controller.events import Recorder
@@ -47,6 +47,8 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     wall: Callable[[], datetime]
     namespace: str
     """The only namespace that is watched; empty for all."""
+    release_version: str = ""
+    """The version of the release that this process belongs to; empty outside of one."""
     names: set[str] = msgspec.field(default_factory=set)
     """The controllers' names: metrics are told apart by them."""
 
@@ -64,8 +66,11 @@ class Manager:
         field_manager: str,
         events: Recorder,
         lease: Lease | None,
+        home: Key,
     ) -> None:
         self.name = name
+        self.home = home
+        """The operator's own namespace, and the name of its Lease there; empty without one."""
         self.client = client
         """For the writes of a leader: refuses to write when leadership has run out."""
         self.replica_client = unfenced
@@ -74,6 +79,7 @@ class Manager:
         self.events = events
         self.clock = shared.clock
         self.wall = shared.wall
+        self.release_version = shared.release_version
         self._shared = shared
         self._lease = lease
         self._caches: dict[CacheKey, Cache[Any]] = {}

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from quarterdeck.api.meta import Key
 from quarterdeck.controller.caches import Caches
 from quarterdeck.controller.election import Candidate, LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
@@ -45,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     election: Timing | None = None
     """The times of leader election; None to lead without asking."""
     probe_address: str = "127.0.0.1:8081"
+    release_version: str = ""
+    """The version of the release that the process belongs to; empty outside of one."""
     drain: float = 20.0
     """Seconds that running reconciles have to end after a SIGTERM."""
 
@@ -127,6 +130,7 @@ class Process:
             clock=time.monotonic,
             wall=wall_clock,
             namespace=self._settings.namespace,
+            release_version=self._settings.release_version,
         )
         for operator in self._operators:
             client = await stack.enter_async_context(self._client())
@@ -161,6 +165,7 @@ class Process:
                 wall=wall_clock,
             ),
             lease=lease,
+            home=Key(operator.lease_namespace, operator.lease_name if lease else ""),
         )
         if lease is not None:
             self._metrics.leaders.watch(operator.lease_name, lambda: float(manager.leads))

@@ -1,5 +1,43 @@
-"""Conditions of our objects: set, merge, union; used by every operator."""
+"""Conditions of our objects and of the ClusterOperators by which operators report.
 
-from quarterdeck.status.conditions import find_condition, set_condition
+Set, merge and union of conditions, versions and related objects are pure; `Reporter` writes.
+"""
 
-__all__ = ["find_condition", "set_condition"]
+from quarterdeck.status.conditions import (
+    find_condition,
+    merge_conditions,
+    remove_conditions,
+    set_condition,
+)
+from quarterdeck.status.entries import merge_related_objects, merge_versions
+from quarterdeck.status.report import (
+    Report,
+    Retired,
+    all_of,
+    condition,
+    degraded,
+    failing,
+    healthy,
+)
+from quarterdeck.status.reporter import Reporter
+from quarterdeck.status.union import Inertia, inertia_ends, union_condition
+
+__all__ = [
+    "Inertia",
+    "Report",
+    "Reporter",
+    "Retired",
+    "all_of",
+    "condition",
+    "degraded",
+    "failing",
+    "find_condition",
+    "healthy",
+    "inertia_ends",
+    "merge_conditions",
+    "merge_related_objects",
+    "merge_versions",
+    "remove_conditions",
+    "set_condition",
+    "union_condition",
+]

@@ -1,4 +1,4 @@
-"""Setting one condition among others. Pure: the time is passed in, and a copy comes back."""
+"""Setting conditions among others. Pure: the time is passed in, and a copy comes back."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -41,3 +41,17 @@ def set_condition(old: Iterable[C], new: C, now: datetime) -> tuple[C, ...]:
     if was is None:
         return (*old, dated)
     return tuple(dated if one is was else one for one in old)
+
+
+def merge_conditions(old: Iterable[C], new: Iterable[C], now: datetime) -> tuple[C, ...]:
+    """The conditions with all of these set; those of other types stay as and where they are."""
+    conditions = tuple(old)
+    for one in new:
+        conditions = set_condition(conditions, one, now)
+    return conditions
+
+
+def remove_conditions(old: Iterable[C], types: Iterable[str]) -> tuple[C, ...]:
+    """The conditions without those of these types."""
+    gone = set(types)
+    return tuple(one for one in old if one.type not in gone)

@@ -12,6 +12,8 @@ from quarterdeck.testing.operator_process import OperatorProcess
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "sample" / "rbac.yaml"
 NAMESPACE = "quarterdeck-sample"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REPORTED = "/apis/config.openshift.io/v1/clusteroperators/sample"
 
 
 def in_namespace(manifest: Any, namespace: str) -> Any:
@@ -24,8 +26,13 @@ def in_namespace(manifest: Any, namespace: str) -> Any:
 
 
 @pytest.fixture
-def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) -> str:
-    """The sample operator's account with the delivered roles, bound in the namespace only."""
+def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) -> Iterator[str]:
+    """The sample operator's account with the delivered roles, bound in the namespace only.
+
+    Its ClusterOperator is in no namespace: those rights it has everywhere, until the test ends.
+    """
+    user = f"system:serviceaccount:{namespace}:sample-operator"
+    grant_reporting(control_plane, namespace, user)
     for manifest in yaml.safe_load_all(DEPLOYED.read_text()):
         match manifest["kind"]:
             case "Namespace":
@@ -41,7 +48,30 @@ def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) ->
                 manifest["metadata"]["namespace"] = NAMESPACE
         text = yaml.safe_dump(in_namespace(manifest, namespace))
         control_plane.kubectl("apply", "-f", "-", input=text)
-    return f"system:serviceaccount:{namespace}:sample-operator"
+    yield user
+    for path in (f"{RBAC}/clusterroles/{user}", f"{RBAC}/clusterrolebindings/{user}", REPORTED):
+        control_plane.requests().send("DELETE", path)
+
+
+def grant_reporting(control_plane: ControlPlane, namespace: str, user: str) -> None:
+    """Let the account report: the rules of the delivered role that are about ClusterOperators."""
+    manifests = list(yaml.safe_load_all(DEPLOYED.read_text()))
+    role = next(manifest for manifest in manifests if manifest["kind"] == "ClusterRole")
+    rules = [rule for rule in role["rules"] if rule["apiGroups"] == ["config.openshift.io"]]
+    metadata = {"name": user}
+    group = role["apiVersion"].partition("/")[0]
+    account = {"kind": "ServiceAccount", "name": "sample-operator", "namespace": namespace}
+    binding = {
+        "apiVersion": role["apiVersion"],
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": user},
+        "subjects": [account],
+    }
+    control_plane.requests().apply(
+        f"{RBAC}/clusterroles", {**role, "metadata": metadata, "rules": rules}
+    )
+    control_plane.requests().apply(f"{RBAC}/clusterrolebindings", binding)
 
 
 @pytest.fixture

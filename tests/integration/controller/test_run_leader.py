@@ -106,6 +106,12 @@ def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
 ) -> None:
     """It wakes up with a stale view and believes to lead; its successor's work stays."""
     leader, standby = leader_and_standby
+
+    def reported() -> bool:
+        done = writes_by(control_plane.audit_log, sample_user)
+        return any(it.resource == "clusteroperators/status" and it.code == 200 for it in done)
+
+    eventually(reported, "its ClusterOperator is written, so that nobody has to later")
     leader.send(signal.SIGSTOP)
     # When the paused one wakes, it reads note by note what it missed, and what it then does
     # about a ConfigMap is decided upon a view that is no longer so.
@@ -179,6 +185,8 @@ def test_a_settled_leader_makes_no_request_but_watches_and_leases(
     def requests() -> list[tuple[str, str]]:
         return [(it.verb, it.resource) for it in requests_by(control_plane.audit_log, sample_user)]
 
+    reported = ("patch", "clusteroperators/status")
+    eventually(lambda: reported in requests(), "its ClusterOperator is written")
     before = len(requests())
 
     def renewals() -> bool:
@@ -186,4 +194,5 @@ def test_a_settled_leader_makes_no_request_but_watches_and_leases(
 
     eventually(renewals, "six renewals")
     kinds = set(requests()[before:])
-    assert kinds <= {("update", "leases"), ("get", "leases"), ("watch", "notes")}
+    watches = {("watch", "notes"), ("watch", "clusteroperators")}
+    assert kinds <= {("update", "leases"), ("get", "leases"), *watches}

@@ -52,9 +52,16 @@ class Cluster:
         return next(one for one in conditions if one["type"] == "Ready")
 
     def writes(self) -> list[tuple[str, str, int]]:
-        """What the operator has written so far."""
-        log = self._control_plane.audit_log
-        return [(it.verb, it.resource, it.code) for it in writes_by(log, self._user)]
+        """What the operator has written for its notes so far."""
+        done = writes_by(self._control_plane.audit_log, self._user)
+        about_notes = [it for it in done if not it.resource.startswith("clusteroperators")]
+        return [(it.verb, it.resource, it.code) for it in about_notes]
+
+    def reported(self, type_: str) -> dict[str, Any] | None:
+        """A condition of the operator itself."""
+        found = self.find("clusteroperator", "sample")
+        conditions = found.get("status", {}).get("conditions", []) if found else []
+        return next((one for one in conditions if one["type"] == type_), None)
 
     def settled(self, name: str, text: str) -> bool:
         ready = self.ready(name)
@@ -171,6 +178,36 @@ def test_a_config_map_of_somebody_else_is_not_touched_and_the_note_says_what_to_
 
     cluster.kubectl("delete", "configmap", "taken")
     cluster.wait_settled("taken", "mine")
+
+
+def test_the_operator_is_degraded_by_name_while_a_note_cannot_be_written_and_does_not_flap(
+    control_plane: ControlPlane, cluster: Cluster, run_sample: Start, sample_user: str
+) -> None:
+    cluster.kubectl("create", "configmap", "taken", "--from-literal=text=precious")
+    operator = run_sample()
+
+    def is_degraded(status: str) -> dict[str, Any] | None:
+        found = cluster.reported("Degraded")
+        return found if found is not None and found["status"] == status else None
+
+    eventually(lambda: is_degraded("False"), "the operator says that all is well")
+    cluster.write_note("taken", "mine")
+    cluster.write_note("fine", "mine")
+    told = eventually(lambda: is_degraded("True"), "the operator says that something is wrong")
+    assert told["reason"] == "NotesNotWritten"
+    assert told["message"].startswith(f"{cluster.namespace}/taken: ")
+    assert "fine" not in told["message"]
+    available = cluster.reported("Available")
+    assert available is not None
+    assert available["status"] == "True", "the other notes are written"
+
+    failed = 'controller_runtime_reconcile_total{controller="note",result="error"}'
+    eventually(lambda: operator.metric(failed) >= 3, "it has tried again, and again")
+    cluster.kubectl("delete", "configmap", "taken")
+    eventually(lambda: is_degraded("False"), "all is well again")
+    done = writes_by(control_plane.audit_log, sample_user)
+    written = [it.verb for it in done if it.resource.startswith("clusteroperators")]
+    assert written == ["create", "patch", "patch", "patch"], "once, when bad, when good"
 
 
 def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(

@@ -7,14 +7,11 @@ from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES, Note, NoteStatus
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch, owned_by, to_owner
 from quarterdeck.kube import AlreadyExists, Forbidden
-from quarterdeck.status import set_condition
+from quarterdeck.status import Report, Reporter, all_of, degraded, failing, healthy, set_condition
 
 OURS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
 SELECTOR = "app.kubernetes.io/managed-by=quarterdeck-sample"
-REMEDIES = {
-    AlreadyExists: "it does not belong to this note; rename one of the two",
-    Forbidden: "allow it in the operator's role",
-}
+REMEDIES = {AlreadyExists: "rename one of the two", Forbidden: "allow it in the operator's role"}
 
 
 def desired_config_map(note: Note) -> Object:
@@ -23,18 +20,22 @@ def desired_config_map(note: Note) -> Object:
     return {"metadata": metadata, "data": {"text": note.spec.text}}
 
 
-def desired_status(note: Note, reason: str, trouble: str, now: datetime) -> NoteStatus:
-    """What the note says about itself: ready, unless there is trouble."""
-    status = "False" if trouble else "True"
-    ready = Condition(
-        type="Ready", status=status, reason=reason, message=trouble, last_transition_time=now
-    )
+def desired_status(note: Note, reason: str, why: str, now: datetime) -> NoteStatus:
+    """What the note says about itself: ready, or why it is not."""
+    ok = "False" if why else "True"
+    ready = Condition(type="Ready", status=ok, reason=reason, message=why, last_transition_time=now)
     conditions = set_condition(note.status.conditions, ready, now)
     return NoteStatus(observed_generation=note.metadata.generation, conditions=conditions)
 
 
+def health(notes: list[Note]) -> Report:
+    """What the operator says about itself: degraded by notes that could not be written."""
+    conditions = healthy(degraded("NotesNotWritten", failing(notes, "Ready")))
+    return Report(conditions=conditions, related_objects=(all_of(NOTES),), runs_release=True)
+
+
 def setup(manager: Manager) -> None:
-    """Add the controller of notes."""
+    """Add the controller of notes, and report how it goes."""
     notes = manager.objects(NOTES)
     config_maps = manager.objects(CONFIG_MAPS, label_selector=SELECTOR)
 
@@ -45,14 +46,13 @@ def setup(manager: Manager) -> None:
         try:
             await config_maps.ensure(desired_config_map(note))
         except (AlreadyExists, Forbidden) as error:
-            trouble = f"{error.message}: {REMEDIES[type(error)]}"
-            await notes.set_status(
-                note, desired_status(note, error.reason, trouble, manager.wall())
-            )
-            manager.events.event(note, "Warning", error.reason, trouble, action="Write")
+            why = f"{error.message}: {REMEDIES[type(error)]}"
+            await notes.set_status(note, desired_status(note, error.reason, why, manager.wall()))
+            manager.events.event(note, "Warning", error.reason, why, action="Write")
             raise
         await notes.set_status(note, desired_status(note, "Written", "", manager.wall()))
         return DONE
 
     owned = Watch(CONFIG_MAPS, to_owner(NOTES), label_selector=SELECTOR)
     manager.add(Controller("note", reconcile, [Watch(NOTES), owned], workers=16))
+    Reporter(manager, "sample", lambda _: health(notes.all()), [Watch(NOTES)])
