@@ -1,8 +1,8 @@
 """A client that is closed leaves no socket behind, wherever its connections were."""
 
 import asyncio
-import os
 from contextlib import suppress
+from pathlib import Path
 
 from quarterdeck.api.meta import CONFIG_MAPS
 from quarterdeck.kube import Client, Connection
@@ -12,9 +12,9 @@ from quarterdeck.kube.connection import verified_tls
 def open_sockets() -> set[str]:
     """The sockets of this process, as the kernel names them."""
     found = set()
-    for descriptor in os.listdir("/proc/self/fd"):
+    for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the directory's own descriptor
-            found.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+            found.add(str(descriptor.readlink()))
     return {one for one in found if one.startswith("socket:")}
 
 
