@@ -1,0 +1,52 @@
+"""The cluster version operator with a releases directory, as a process of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.version.releases import Cluster, Releases
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.operator_process import OperatorProcess
+
+RunCvo = Callable[..., OperatorProcess]
+
+
+@pytest.fixture
+def releases(tmp_path: Path) -> Releases:
+    """An empty releases directory."""
+    return Releases(tmp_path / "releases")
+
+
+@pytest.fixture
+def cluster(
+    control_plane: ControlPlane, crds: list[str], clean_cluster: None, namespace: str
+) -> Iterator[Cluster]:
+    """A cluster without a ClusterVersion, and a namespace for a release's objects."""
+    yield Cluster(control_plane, namespace)
+    events = ("events.events.k8s.io", "-n", "default", "--all")
+    control_plane.kubectl("delete", *events, "--wait=false")
+
+
+@pytest.fixture
+def run_cvo(cluster: Cluster, releases: Releases, tmp_path: Path) -> Iterator[RunCvo]:
+    """Starts the operator on the releases directory; killed after the test."""
+    started: list[OperatorProcess] = []
+
+    def start(version: str = "1.0.0", *options: str) -> OperatorProcess:
+        process = OperatorProcess(
+            [
+                "--operator=cluster-version",
+                f"--kubeconfig={cluster.plane.kubeconfig}",
+                f"--releases={releases.root}",
+                f"--release-version={version}",
+                *options,
+            ],
+            tmp_path / f"cvo-{len(started)}.log",
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
