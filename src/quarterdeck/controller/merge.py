@@ -1,4 +1,6 @@
-"""The smallest JSON merge patch from one value to another. Pure."""
+"""The smallest JSON merge patch from one value to another, and the same as a JSON patch. Pure."""
+
+from typing import Any
 
 from quarterdeck.api.meta import Object
 
@@ -19,3 +21,33 @@ def merge_patch(old: Object, new: Object) -> Object:
         else:
             patch[key] = value
     return patch
+
+
+def has_null_in_list(value: Any) -> bool:
+    """Whether there is a null within a list: the API server drops it from a merge patch (tried)."""
+    if isinstance(value, dict):
+        return any(has_null_in_list(inner) for inner in value.values())
+    return isinstance(value, list | tuple) and any(_has_null(inner) for inner in value)
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_null(inner) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_null(inner) for inner in value)
+    return value is None
+
+
+def json_patch(old: Object, patch: Object, path: str) -> list[Object]:
+    """The operations of a JSON patch that do to `old`, at a path, what a merge patch says."""
+    operations: list[Object] = []
+    for key, value in patch.items():
+        at = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        before = old.get(key)
+        if value is None:
+            operations.append({"op": "remove", "path": at})
+        elif isinstance(before, dict) and isinstance(value, dict):
+            operations += json_patch(before, value, at)
+        else:
+            operations.append({"op": "add", "path": at, "value": value})
+    return operations

@@ -28,7 +28,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.controller.merge import merge_patch
+from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_patch
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import rebooked
 from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, unsettled
@@ -112,15 +112,19 @@ class Objects(Generic[T]):
         was = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
         if was == status:
             return
-        patch = merge_patch(msgspec.to_builtins(was) or {}, msgspec.to_builtins(status))
+        before = msgspec.to_builtins(was) or {}
+        patch = merge_patch(before, msgspec.to_builtins(status))
         if not patch:
             return
         key = key_of(obj)
         await self._client.patch(
             self.resource,
             key.name,
-            {"metadata": fence(obj), "status": patch},
+            _status_operations(obj, before, patch)
+            if has_null_in_list(patch)
+            else {"metadata": fence(obj), "status": patch},
             key.namespace,
+            type="json" if has_null_in_list(patch) else "merge",
             subresource="status",
             field_manager=self._manager,
         )
@@ -157,3 +161,14 @@ class Objects(Generic[T]):
             self.resource, key.name, operations, key.namespace, type="json"
         )
         return as_plain(answer)
+
+
+def _status_operations(obj: TypedObject | Object, before: Object, patch: Object) -> list[Object]:
+    """A status patch for what a merge patch cannot carry, fenced like one."""
+    fences = [
+        {"op": "replace", "path": f"/metadata/{field}", "value": value}
+        for field, value in fence(obj).items()
+    ]
+    # An object without a status has nothing to add to.
+    first = [] if before else [{"op": "add", "path": "/status", "value": {}}]
+    return [*fences, *first, *json_patch(before, patch, "/status")]

@@ -20,7 +20,7 @@ def releases(tmp_path: Path) -> Releases:
 
 @pytest.fixture
 def cluster(
-    control_plane: ControlPlane, crds: list[str], clean_cluster: None, namespace: str
+    control_plane: ControlPlane, crds: list[str], namespace: str, clean_cluster: None
 ) -> Iterator[Cluster]:
     """A cluster without a ClusterVersion, and a namespace for a release's objects."""
     yield Cluster(control_plane, namespace)

@@ -134,7 +134,7 @@ class Cluster:
         found = self.kubectl("get", kind, name, "--ignore-not-found", "-o", "json")
         return json.loads(found) if found else None
 
-    def list(self, kind: str, *flags: str) -> list[Object]:
+    def all(self, kind: str, *flags: str) -> list[Object]:
         items: list[Object] = json.loads(self.kubectl("get", kind, *flags, "-o", "json"))["items"]
         return items
 

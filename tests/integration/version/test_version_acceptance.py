@@ -74,15 +74,11 @@ def test_what_is_not_listed_not_known_or_not_named_is_refused(
     refused(settled, "choose one of: 2.0.0, 1.1.0, 1.0.1, 1.0.0")
     settled.ask(image="example.test/other:1")
     refused(settled, "spec.desiredUpdate.image: 'example.test/other:1': there is no such release")
-    releases.write("1.0.2", simple(settled, "1.0.2"), ["1.0.0"])
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [\n"
-    releases.write("1.0.2", {"0000_10_broken_00.yaml": broken})
-    releases.write("1.0.2", {}, ["1.0.0"])
-    eventually(
-        lambda: settled.ask(version="1.0.2")
-        or "0000_10_broken_00.yaml:5" in settled.condition("ReleaseAccepted")["message"],
-        "the broken release refused with file and line",
-    )
+    files = simple(settled, "1.0.2") | {"0000_10_broken_00.yaml": broken}
+    releases.write("1.0.2", files, ["1.0.0"])
+    settled.ask(version="1.0.2")
+    settled.wait_condition("ReleaseAccepted", "False", "0000_10_broken_00.yaml:5")
     refused(settled, "nothing of it is applied")
     # Taken back, all is well again.
     settled.patch("clusterversion", "version", {"spec": {"desiredUpdate": None}})

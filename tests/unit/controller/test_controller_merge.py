@@ -1,12 +1,13 @@
 """The smallest merge patch between two values."""
 
+import copy
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.controller.merge import merge_patch
+from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_patch
 
 leaves = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "x"])
 values = st.recursive(
@@ -64,3 +65,42 @@ def test_the_patch_is_small(
     old: dict[str, Any], new: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     assert merge_patch(old, new) == patch
+
+
+def operated(target: Any, operations: list[dict[str, Any]]) -> Any:
+    """RFC 6902, as far as it is used."""
+    for operation in operations:
+        *way, last = operation["path"].removeprefix("/").split("/")
+        at = target
+        for key in way:
+            at = at[key]
+        if operation["op"] == "remove":
+            del at[last]
+        else:
+            at[last] = operation["value"]
+    return target
+
+
+@given(old=objects, new=objects)
+def test_as_a_json_patch_it_does_the_same(old: dict[str, Any], new: dict[str, Any]) -> None:
+    patch = merge_patch(old, new)
+    operations = json_patch(old, patch, "/status")
+    result = operated({"status": copy.deepcopy(old)}, operations)["status"]
+    assert without_nulls(result) == without_nulls(new)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({"a": None, "b": [1]}, False, id="a null in a map can be said"),
+        pytest.param({"a": [{"b": None}]}, True, id="one in a list cannot"),
+        pytest.param({"a": {"b": [[None]]}}, True, id="however deep"),
+        pytest.param({"a": ({"b": None},)}, True, id="nor in a tuple, which is a list to the API"),
+    ],
+)
+def test_nulls_in_lists_are_found(value: Any, expected: bool) -> None:
+    assert has_null_in_list(value) is expected
+
+
+def test_a_key_with_a_slash_is_escaped() -> None:
+    assert json_patch({}, {"a/b~c": 1}, "/x") == [{"op": "add", "path": "/x/a~1b~0c", "value": 1}]

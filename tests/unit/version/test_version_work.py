@@ -141,9 +141,9 @@ class FakeEngine:
         self.report: Report | None = None
         self.error: Exception | None = None
 
-    async def run(self, work: Work, report: Report) -> None:
+    async def run(self, work: Work, report: Report) -> Progress:
         await self._do(work, report)
-        report(Progress(mode=work.mode, done=1, total=1, run_level=""))
+        return Progress(mode=work.mode, done=1, total=1, run_level="")
 
     async def keep(self, work: Work, report: Report) -> None:
         await self._do(work, report)

@@ -1,7 +1,7 @@
 """ClusterVersion `version`: reads, lets the pure parts decide, writes, and sets the engine to work.
 
 What wakes it: ClusterVersion, any ClusterOperator, the FeatureGate, the engine's progress, and a
-look at the releases directory every half minute. One round is short; the payload is applied beside
+look at the releases directory now and then. One round is short; the payload is applied beside
 it by the runner, which is told what to do when the status that says so has been written.
 
 How the operator replaces itself. A release's payload has the operator's own Deployment, at the
@@ -69,6 +69,8 @@ KEY = Key("", "version")
 GATES_KEY = Key("", "cluster")
 LOOK_AGAIN = 30.0
 """Seconds after which the releases directory is looked at again."""
+LOOK_SOON = 5.0
+"""The same while something is refused that may be mended there."""
 WRITE_EVERY = 2.0
 """Seconds between two writes that change nothing but words."""
 
@@ -134,7 +136,12 @@ class VersionController:
         decision, work = self._with_progress(version, decision)
         wait = await self._report(version, asked, decision)
         self.runner.want(work)
-        looks = [LOOK_AGAIN, wait, self._standing.next_look(self._manager.clock())]
+        well = decision.refused is None and decision.unusable is None
+        looks = [
+            LOOK_AGAIN if well else LOOK_SOON,
+            wait,
+            self._standing.next_look(self._manager.clock()),
+        ]
         return Result(requeue_after=min(look for look in looks if look))
 
     async def _create(self) -> Result:

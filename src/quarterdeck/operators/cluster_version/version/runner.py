@@ -28,7 +28,7 @@ Report = Callable[[Progress], None]
 class Engine(Protocol):
     """What the `sync` package does with a payload."""
 
-    async def run(self, work: Work, report: Report) -> None:
+    async def run(self, work: Work, report: Report) -> Progress:
         """Bring the cluster there; come back when it is."""
 
     async def keep(self, work: Work, report: Report) -> None:
@@ -87,8 +87,7 @@ class Runner:
             if work.mode is Mode.RECONCILING:
                 await engine.keep(work, self._report)
             else:
-                await engine.run(work, self._report)
-                self._wake()
+                self._report(await engine.run(work, self._report))
                 await self._changed.wait()
         except Exception as error:
             why = root_cause(error)
