@@ -14,7 +14,7 @@ CHECKING_PREFIX = (
 
 # Any interval is recognised: the checker may have run with another one before.
 _VERDICT = re.compile(
-    r"Operator has not updated this condition for more than \d+ (?:second|minute)s?, "
+    r"Operator has not updated this condition for more than (?P<silence>\d+ (?:second|minute)s?), "
     r'last known condition state was "(?P<status>.*?)", '
     r"original message:(?: |\Z)",
     re.DOTALL,
@@ -64,6 +64,12 @@ def recorded_status(message: str) -> str | None:
     """The status that a condition had before the verdict; None without a verdict."""
     verdict = _VERDICT.match(message)
     return None if verdict is None else verdict["status"]
+
+
+def recorded_silence(message: str) -> str | None:
+    """For how long, in the verdict's words, nobody had answered; None without a verdict."""
+    verdict = _VERDICT.match(message)
+    return None if verdict is None else verdict["silence"]
 
 
 def _duration(seconds: float) -> str:

@@ -11,6 +11,7 @@ from quarterdeck.status.staleness_marks import (
     is_marked,
     is_verdict,
     original,
+    recorded_silence,
     recorded_status,
     verdict_message,
 )
@@ -72,6 +73,7 @@ def test_the_texts_are_the_documents_to_the_letter() -> None:
 def test_a_verdict_says_its_interval(seconds: float, said: str) -> None:
     text = verdict_message("m", "True", seconds)
     assert f"for more than {said}, last" in text
+    assert recorded_silence(text) == said
     assert is_verdict("Unknown", text)
 
 

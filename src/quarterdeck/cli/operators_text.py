@@ -1,0 +1,131 @@
+"""How cluster operators look to people and to programs. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.cli.durations import show_duration
+from quarterdeck.cli.output import table
+from quarterdeck.status.health import CHECKED, Health, Mark, SeenCondition, State
+
+HEADER = ("NAME", "VERSION", "AVAILABLE", "PROGRESSING", "DEGRADED", "SINCE", "MESSAGE")
+
+_COLOURS = {
+    State.UNAVAILABLE: "red",
+    State.STALE: "magenta",
+    State.DEGRADED: "red",
+    State.UNKNOWN: "yellow",
+    State.PROGRESSING: "cyan",
+    State.DISABLED: "bright_black",
+}
+_NARROWEST_MESSAGE = 20
+
+
+def as_data(health: Health) -> dict[str, Any]:
+    """One operator for programs."""
+    data: dict[str, Any] = msgspec.to_builtins(health)
+    return data
+
+
+def as_table(operators: Sequence[Health], now: datetime, width: int | None = None) -> str:
+    """All operators in the given order; with a width, messages are cut to fit it."""
+    rows = [_row(one, now) for one in operators]
+    if width is not None:
+        _fit(rows, width)
+    painted = [_painted(one, row) for one, row in zip(operators, rows, strict=True)]
+    return table(HEADER, painted)
+
+
+def as_detail(health: Health, now: datetime) -> str:
+    """Everything about one operator."""
+    facts = [("operator", health.name), ("state", _coloured(health.state, _state(health)))]
+    facts += [(f"version of {name}", version) for name, version in health.versions.items()]
+    width = max(len(name) for name, _ in facts)
+    parts = ["\n".join(f"{name:<{width}}  {value}" for name, value in facts)]
+    parts += ["\n".join(_condition(one, now)) for one in health.conditions]
+    if health.related_objects:
+        lines = [f"  {_reference(one)}" for one in health.related_objects]
+        parts.append("\n".join(["related objects", *lines]))
+    return "\n\n".join(parts)
+
+
+def message(health: Health) -> str:
+    """What the operator says about its state, in one line."""
+    telling = health.telling
+    if health.state is State.STALE:
+        return _last_known(health)
+    if telling is None:
+        return "" if health.conditions else "has not reported anything"
+    return "; ".join(line.strip() for line in telling.message.splitlines() if line.strip())
+
+
+def _last_known(health: Health) -> str:
+    told = [one for one in health.conditions if one.type in CHECKED]
+    silence = next((one.silence for one in told if one.silence), "a while")
+    known = ", ".join(f"{one.type}={one.last_known}" for one in told)
+    return f"no sign of life for more than {silence}; last known: {known}"
+
+
+def _row(health: Health, now: datetime) -> list[str]:
+    statuses = [health.status(type_) or "-" for type_ in ("Available", "Progressing", "Degraded")]
+    telling = health.telling
+    since = _ago(telling.since if telling else None, now)
+    version = health.versions.get("operator", "-")
+    return [_named(health), version, *statuses, since, message(health)]
+
+
+def _named(health: Health) -> str:
+    """The name with what is special, which has to be seen without colours too."""
+    if health.state in (State.STALE, State.DISABLED):
+        return f"{health.name} ({health.state})"
+    return f"{health.name} (being checked)" if health.checking else health.name
+
+
+def _fit(rows: list[list[str]], width: int) -> None:
+    """Cut the messages so that lines do not wrap."""
+    fixed = zip(*(row[:-1] for row in (*rows, list(HEADER))), strict=True)
+    left = width - sum(max(map(len, column)) + 3 for column in fixed)
+    room = max(left, _NARROWEST_MESSAGE)
+    for row in rows:
+        if len(row[-1]) > room:
+            row[-1] = row[-1][: room - 1] + "…"
+
+
+def _painted(health: Health, row: list[str]) -> list[str]:
+    if health.state is State.DISABLED:
+        return [_coloured(health.state, cell) for cell in row]
+    return [_coloured(health.state, row[0]), *row[1:]]
+
+
+def _coloured(state: State, text: str) -> str:
+    colour = _COLOURS.get(state)
+    return click.style(text, fg=colour) if colour else text
+
+
+def _state(health: Health) -> str:
+    return f"{health.state}, being checked for staleness" if health.checking else health.state
+
+
+def _condition(one: SeenCondition, now: datetime) -> list[str]:
+    """A condition in some lines: what, since when and why; then the message as it is."""
+    was = f", last known {one.last_known}" if one.mark is Mark.STALE else ""
+    since = f" for {_ago(one.since, now)}" if one.since else ""
+    reason = f" ({one.reason})" if one.reason else ""
+    return [
+        f"{one.type}={one.status}{was}{since}{reason}",
+        *(f"  {line}" for line in one.message.splitlines()),
+    ]
+
+
+def _reference(one: Object) -> str:
+    kind = f"{one.get('resource', '')}.{one['group']}" if one.get("group") else one.get("resource")
+    where = f" in {one['namespace']}" if one.get("namespace") else ""
+    return f"{kind} {one.get('name') or '(all)'}{where}"
+
+
+def _ago(since: datetime | None, now: datetime) -> str:
+    return "-" if since is None else show_duration((now - since).total_seconds())
