@@ -1,5 +1,6 @@
 """The node without its API server: processes go on, and what happened is told afterwards."""
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -15,10 +16,14 @@ from quarterdeck.testing.this_machine import ThisMachine
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
 
 
+LEASE = 4
+"""Seconds; so short that a test can wait until it is over."""
+
+
 @pytest.fixture
 def plane(new_control_plane: NewControlPlane) -> ControlPlane:
     """A control plane of this test alone, with the node."""
-    plane = new_control_plane()
+    plane = new_control_plane(node_lease=LEASE)
     plane.add_this_machine(["--back-off-first=0.2", "--back-off-maximum=0.2"])
     plane.start("this-machine")
     return plane
@@ -60,3 +65,70 @@ def test_containers_are_restarted_while_there_is_no_api_server(
     after = count()
     told = node.wait_pod("crashes", lambda seen: status(seen)["restartCount"] + 1 >= after)
     assert status(told)["restartCount"] + 1 <= count()
+
+
+STEADY = """
+echo $$ $(date +%s%N) >> /runs/starts
+while :; do date +%s%N > /runs/beat; sleep 0.1; done
+"""
+
+
+def steady_pod(runs: Path) -> Object:
+    probe = {"exec": {"command": ["test", "-e", "/runs/beat"]}, "periodSeconds": 1}
+    main = {
+        "name": "main",
+        "image": "quarterdeck",
+        "command": ["sh", "-c", STEADY],
+        "volumeMounts": [{"name": "runs", "mountPath": "/runs"}],
+        "readinessProbe": probe,
+    }
+    spec = {
+        "containers": [main],
+        "volumes": [{"name": "runs", "hostPath": {"path": str(runs)}}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "steady"}, "spec": spec}
+
+
+def condition(seen: Object, kind: str = "Ready") -> str:
+    found = [each for each in seen["status"].get("conditions", []) if each["type"] == kind]
+    return str(found[0]["status"]) if found else ""
+
+
+def test_a_node_that_was_given_up_for_lost_is_ready_again(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The API server is away for longer than the node's Lease, and then the node is.
+
+    In between the pod's process goes on. The second time others have said that the node is not
+    to be reached and its pod not ready, which the node puts right when it is back.
+    """
+    node, runs = ThisMachine(plane, "default"), tmp_path / "runs"
+    runs.mkdir()
+    node.apply(steady_pod(runs))
+    before = node.wait_pod("steady", lambda seen: condition(seen) == "True")
+    plane.stop("kube-apiserver")
+    stopped = time.monotonic()
+    node.wait(lambda: time.monotonic() - stopped > 1.5 * LEASE)
+    beat = (runs / "beat").read_text()
+    node.wait(lambda: (runs / "beat").read_text(), lambda seen: seen != beat)
+    plane.start("kube-apiserver", "kube-controller-manager")
+    lease = ("get", "lease", "this-machine", "--namespace=kube-node-lease", "--output=json")
+    old = json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"]
+    node.wait(lambda: json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"] != old)
+
+    plane.pause("this-machine")
+    try:
+        node.wait(lambda: node.get("node", "this-machine"), lambda it: condition(it) == "Unknown")
+        node.wait_pod("steady", lambda seen: condition(seen) == "False")
+    finally:
+        plane.resume("this-machine")
+    node.wait(lambda: node.get("node", "this-machine"), lambda seen: condition(seen) == "True")
+    after = node.wait_pod("steady", lambda seen: condition(seen) == "True")
+    node.wait(
+        lambda: node.get("node", "this-machine")["spec"]["taints"],
+        lambda seen: [taint["key"] for taint in seen] == ["quarterdeck.dev/node"],
+    )
+    assert status(after)["restartCount"] == 0
+    assert status(after)["containerID"] == status(before)["containerID"]
+    assert len((runs / "starts").read_text().splitlines()) == 1, "one process, all the time"

@@ -12,7 +12,8 @@ import pytest
 
 from quarterdeck.localcluster.node.host import RealHost
 from quarterdeck.localcluster.node.log_query import Query
-from quarterdeck.localcluster.node.logs import LogWriter, read
+from quarterdeck.localcluster.node.log_reader import read
+from quarterdeck.localcluster.node.logs import LogWriter
 from quarterdeck.localcluster.node.mounts import Bind, View, plan_mounts
 from quarterdeck.localcluster.node.process import Ended, Process
 from quarterdeck.localcluster.node.sandbox import Sandbox, User

@@ -10,7 +10,8 @@ import pytest
 
 from quarterdeck.localcluster.certificates import make_certificates
 from quarterdeck.localcluster.node.log_query import Query
-from quarterdeck.localcluster.node.logs import LogWriter, read
+from quarterdeck.localcluster.node.log_reader import read
+from quarterdeck.localcluster.node.logs import LogWriter
 from quarterdeck.localcluster.node.server import LogServer, NoLogError, Serving
 from quarterdeck.localcluster.node.times import parse_time
 

@@ -71,6 +71,14 @@ def test_a_static_pod_lives_as_its_file_says(plane: ControlPlane, tmp_path: Path
     (files.directory / "broken.yaml").write_text("{")
     files.write("one")
     node.wait(files.said, lambda seen: seen == ["one"])
+    told = node.wait(
+        lambda: [
+            event["note"]
+            for event in node.list("events.events.k8s.io")
+            if event["reason"] == "BrokenManifest"
+        ]
+    )
+    assert f"{files.directory}/broken.yaml: not YAML" in told[0]
     node.wait(lambda: node.list("pods"))
     mirror = node.wait_pod(NAME, is_running)
     assert mirror["spec"]["nodeName"] == "this-machine"

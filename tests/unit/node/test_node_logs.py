@@ -1,6 +1,9 @@
 """Logs: what is asked for, what was written, what is read back."""
 
 import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.localcluster.node.log_query import BadQueryError, Query, parse_query
-from quarterdeck.localcluster.node.logs import LogWriter, files, read
+from quarterdeck.localcluster.node.log_reader import read
+from quarterdeck.localcluster.node.logs import LogWriter, files
 
 T0 = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -118,3 +122,56 @@ async def test_following_sees_every_line_across_rotations_and_ends_with_the_log(
 
 def test_log_files_are_closed_to_others(ten: Path) -> None:
     assert ten.stat().st_mode & 0o077 == 0
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process may grow beyond this: as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_without_room_lines_are_lost_whole_and_it_is_told_once(tmp_path: Path) -> None:
+    """What was there stays readable; with room again the log goes on, and says what is missing."""
+    told: list[str] = []
+    writer = LogWriter(
+        tmp_path / "0.log", trouble=lambda reason, note: told.append(f"{reason}: {note}")
+    )
+    writer.feed("stdout", b"first\n", at(0))
+    size = writer.path.stat().st_size
+    with room_for(size + 20):
+        writer.feed("stdout", b"lost\n", at(1))
+        writer.feed("stdout", b"lost too\n" * 1000, at(2))
+        assert writer.path.stat().st_size == size, "not half a line"
+        assert await output(writer.path, Query()) == b"first\n"
+    assert told == ["LogsLost: its output is lost until there is room: File too large"]
+    writer.feed("stdout", b"last\n", at(3))
+    writer.close()
+    assert await output(writer.path, Query()) == b"first\nlast\n"
+    assert told[1].startswith("LogsResumed: its output is kept again; ")
+
+
+async def test_a_line_that_was_spoilt_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    whole = b"2026-03-01T12:00:00.000000000Z stdout F %s\n"
+    path.write_bytes(whole % b"one" + b"2026-03-01T12:00\n\0\0\0 \0 \0 \0\n" + whole % b"two")
+    assert await output(path, Query()) == b"one\ntwo\n"
+
+
+async def test_a_rotation_that_fails_loses_no_older_file(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "0.log", max_bytes=100)
+    for number in range(6):
+        writer.feed("stdout", b"%d" % number + b"x" * 60 + b"\n", at(number))
+    before = {path.name: path.read_bytes() for path in files(writer.path)}
+    (tmp_path / "0.log.new").mkdir()
+    for _ in range(9):
+        writer.feed("stdout", b"lost" + b"x" * 60 + b"\n", at(9))
+    assert {path.name: path.read_bytes() for path in files(writer.path)} == before
+    (tmp_path / "0.log.new").rmdir()
+    writer.feed("stdout", b"kept\n", at(10))
+    writer.close()
+    assert (await output(writer.path, Query())).endswith(b"kept\n")

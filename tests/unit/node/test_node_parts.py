@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.localcluster.node.__main__ import secrets_of_the_user
 from quarterdeck.localcluster.node.addresses import HOSTS, NoAddressError, lock_network
-from quarterdeck.localcluster.node.heartbeat import keep_transitions, node_status
+from quarterdeck.localcluster.node.heartbeat import is_told, keep_transitions, node_status
 from quarterdeck.localcluster.node.images import (
     PATTERN,
     Installation,
@@ -19,7 +19,9 @@ from quarterdeck.localcluster.node.placement import desired_node, desired_policy
 from quarterdeck.localcluster.node.probes import Row, judge, port_number
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.times import parse_time
+from quarterdeck.localcluster.node.tokens import issued_by
 from quarterdeck.localcluster.node.unsupported import unsupported
+from quarterdeck.localcluster.node.volumes import Token
 
 HERE = Installation(programs="/venv/bin", directories=(PurePosixPath("/venv"),))
 
@@ -185,19 +187,53 @@ def test_the_node_is_tainted_and_has_the_roles() -> None:
     assert "node-role.kubernetes.io/master" in node["metadata"]["labels"]
 
 
+SETTINGS = NodeSettings(
+    pods=__file__,  # type: ignore[arg-type]
+    api_host="127.0.0.1",
+    api_port=1,
+    installation=HERE,
+    root=True,
+)
+
+
 def test_a_heartbeat_moves_no_transition_time() -> None:
-    settings = NodeSettings(
-        pods=__file__,  # type: ignore[arg-type]
-        api_host="127.0.0.1",
-        api_port=1,
-        installation=HERE,
-        root=True,
-    )
-    old = node_status(settings, 1, parse_time("2026-03-01T12:00:00Z"))
-    new = node_status(settings, 1, parse_time("2026-03-01T12:05:00Z"))
+    old = node_status(SETTINGS, 1, parse_time("2026-03-01T12:00:00Z"))
+    new = node_status(SETTINGS, 1, parse_time("2026-03-01T12:05:00Z"))
     kept = keep_transitions(new, old)["conditions"]
     assert {each["lastTransitionTime"] for each in kept} == {"2026-03-01T12:00:00Z"}
     assert {each["lastHeartbeatTime"] for each in kept} == {"2026-03-01T12:05:00Z"}
+
+
+def test_a_status_that_others_have_changed_is_told_again() -> None:
+    """As after an outage: who did not hear from the node has said that nothing is known of it."""
+    old = node_status(SETTINGS, 1, parse_time("2026-03-01T12:00:00Z"))
+    new = node_status(SETTINGS, 1, parse_time("2026-03-01T12:05:00Z"))
+    foreign = {"type": "NetworkUnavailable", "status": "False"}
+    unknown = [entry | {"status": "Unknown", "reason": "x"} for entry in old["conditions"]]
+    assert is_told(new, old)
+    assert is_told(new, old | {"conditions": [*old["conditions"], foreign], "images": []})
+    assert not is_told(new, {})
+    assert not is_told(new, old | {"conditions": unknown})
+    assert not is_told(node_status(SETTINGS, 2, parse_time("2026-03-01T12:05:00Z")), old)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "renewed_after"),
+    [
+        pytest.param(3600, {"expirationSeconds": 3600}, 2880, id="its share of what was asked"),
+        pytest.param(3600, {"expirationSeconds": 600}, 480, id="the server gives less"),
+        pytest.param(3607, {"expirationSeconds": 31536000}, 2885.6, id="the server gives more"),
+        pytest.param(3600, {}, 2880, id="the server does not say"),
+    ],
+)
+@pytest.mark.parametrize("date", ["1970-01-01T00:00:00Z", "2026-03-01T12:00:00Z", "2999-01-01"])
+def test_a_token_is_renewed_by_its_life_and_not_by_a_date(
+    asked: int, answered: dict[str, int], renewed_after: float, date: str
+) -> None:
+    """Neither our clock nor the server's has to be right, or may not be set."""
+    answer = {"spec": answered, "status": {"token": "t", "expirationTimestamp": date}}
+    issued = issued_by(answer, Token("", asked), 0.8, 1000.0)
+    assert issued.renew_at == pytest.approx(1000.0 + renewed_after)
 
 
 @pytest.mark.parametrize(

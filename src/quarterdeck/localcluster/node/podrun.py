@@ -34,6 +34,9 @@ from quarterdeck.localcluster.node.times import Clock, Instant, parse_time
 from quarterdeck.localcluster.node.tokens import Tokens
 from quarterdeck.localcluster.node.volume_files import remove_tree
 from quarterdeck.localcluster.status import Identity
+from quarterdeck.log import get_logger
+
+log = get_logger("node.podrun")
 
 EventType = Literal["Normal", "Warning"]
 Say = Callable[[EventType, str, str], None]
@@ -101,9 +104,12 @@ class PodRun:
         old = self.containers.get(name, Container())
         self._drop_old_logs(name, how.restarts)
         # The log is there before the process: after a crash it tells that this run was begun.
-        log = LogWriter(self.log_path(name, how.restarts))
-        process = Process(sandbox, log)
-        self._processes[name], self._logs[name] = process, log
+        lines = LogWriter(
+            self.log_path(name, how.restarts),
+            trouble=lambda reason, note: self._tell_of_log(name, reason, note),
+        )
+        process = Process(sandbox, lines)
+        self._processes[name], self._logs[name] = process, lines
         run = Run(container_id=f"process://{uuid.uuid4()}", started=self._clock())
         self.containers[name] = Container(
             restarts=how.restarts, crashes=how.crashes, run=run, last=old.exit
@@ -224,7 +230,14 @@ class PodRun:
         if identity is not None:
             sandbox = process.sandbox
             entry = Entry(process=identity, root=sandbox.root, user=sandbox.user)
-            write_entry(entry_path(self.directory, name), entry)
+            try:
+                write_entry(entry_path(self.directory, name), entry)
+            except OSError as error:  # a full disk is no reason to leave the process alone
+                log.warning("no way into the container", container=name, error=str(error))
+
+    def _tell_of_log(self, container: str, reason: str, note: str) -> None:
+        kind: EventType = "Warning" if reason == "LogsLost" else "Normal"
+        self._say(kind, reason, f"Container {container}: {note}")
 
     def _spawn(self, container: str, work: Coroutine[Any, Any, None]) -> None:
         """A task that belongs to a container's run and ends with it."""

@@ -29,7 +29,7 @@ from quarterdeck.localcluster.node.lifecycle import (
     plan,
 )
 from quarterdeck.localcluster.node.log_query import Query
-from quarterdeck.localcluster.node.logs import read
+from quarterdeck.localcluster.node.log_reader import read
 from quarterdeck.localcluster.node.mounts import NoMountPointError
 from quarterdeck.localcluster.node.named import Name, NamedObjects
 from quarterdeck.localcluster.node.podrun import EventType, PodRun
