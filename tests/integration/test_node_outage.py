@@ -129,6 +129,8 @@ def test_a_node_that_was_given_up_for_lost_is_ready_again(
         lambda: node.get("node", "this-machine")["spec"]["taints"],
         lambda seen: [taint["key"] for taint in seen] == ["quarterdeck.dev/node"],
     )
+    written = plane.layout.log_of("this-machine").read_text().count("node is ready")
+    assert written <= 4, "its status is written when it is not so, and not at each look"
     assert status(after)["restartCount"] == 0
     assert status(after)["containerID"] == status(before)["containerID"]
     assert len((runs / "starts").read_text().splitlines()) == 1, "one process, all the time"

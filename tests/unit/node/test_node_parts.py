@@ -8,6 +8,7 @@ import pytest
 
 from quarterdeck.localcluster.node.__main__ import secrets_of_the_user
 from quarterdeck.localcluster.node.addresses import HOSTS, NoAddressError, lock_network
+from quarterdeck.localcluster.node.bubblewrap import remedy
 from quarterdeck.localcluster.node.heartbeat import is_told, keep_transitions, node_status
 from quarterdeck.localcluster.node.images import (
     PATTERN,
@@ -234,6 +235,31 @@ def test_a_token_is_renewed_by_its_life_and_not_by_a_date(
     answer = {"spec": answered, "status": {"token": "t", "expirationTimestamp": date}}
     issued = issued_by(answer, Token("", asked), 0.8, 1000.0)
     assert issued.renew_at == pytest.approx(1000.0 + renewed_after)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "helps"),
+    [
+        pytest.param(
+            {"user.max_user_namespaces": "0"},
+            "sudo sysctl user.max_user_namespaces=15000, or run as root",
+            id="none are allowed at all",
+        ),
+        pytest.param(
+            {"kernel.unprivileged_userns_clone": "0", "user.max_user_namespaces": "63000"},
+            "sudo sysctl kernel.unprivileged_userns_clone=1, or run as root",
+            id="Debian's switch",
+        ),
+        pytest.param(
+            {"kernel.apparmor_restrict_unprivileged_userns": "1"},
+            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root",
+            id="Ubuntu's",
+        ),
+        pytest.param({}, "outside of the container that forbids it", id="something else"),
+    ],
+)
+def test_what_helps_where_user_namespaces_are_forbidden(kernel: dict[str, str], helps: str) -> None:
+    assert remedy(kernel).endswith(helps)
 
 
 @pytest.mark.parametrize(

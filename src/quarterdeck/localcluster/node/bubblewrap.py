@@ -2,8 +2,18 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from quarterdeck.localcluster.errors import LocalClusterError
+
+IN_THE_WAY = {
+    "user.max_user_namespaces": ("0", "15000"),
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+}
+"""Settings of the kernel, the value that forbids user namespaces, and one that allows them."""
 
 
 class NoNamespaces(LocalClusterError):  # noqa: N818 - as its siblings, it says what is the case
@@ -23,7 +33,25 @@ def check_bubblewrap() -> None:
         check=False,
     )
     if tried.returncode != 0:
+        said = " ".join(tried.stderr.split())
         raise NoNamespaces(
-            f"bubblewrap may not make namespaces here ({tried.stderr.strip()}); allow it with: "
-            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root"
+            f"bubblewrap may not make namespaces here ({said}); {remedy(_settings_of_the_kernel())}"
         )
+
+
+def remedy(kernel: Mapping[str, str]) -> str:
+    """What helps, by the settings of the kernel that stand in the way of user namespaces."""
+    wrong = [(name, good) for name, (bad, good) in IN_THE_WAY.items() if kernel.get(name) == bad]
+    if not wrong:
+        return "run as root, or outside of the container that forbids it"
+    words = " ".join(f"{name}={good}" for name, good in wrong)
+    return f"allow it with: sudo sysctl {words}, or run as root"
+
+
+def _settings_of_the_kernel() -> dict[str, str]:
+    found = {}
+    for name in IN_THE_WAY:
+        with suppress(OSError):
+            path = Path("/proc/sys", *name.split("."))
+            found[name] = path.read_text().strip()
+    return found
