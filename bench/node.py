@@ -62,16 +62,16 @@ def _plane(directory: str) -> Iterator[ControlPlane]:
 
 
 def _one(plane: ControlPlane, name: str) -> float:
-    bound = _create(plane, name)
-    return _started(plane, name) - bound
+    bound = create_bound(plane, name)
+    return when_started(plane, name) - bound
 
 
 def _many(plane: ControlPlane, count: int) -> list[float]:
-    bound = {f"many-{number}": _create(plane, f"many-{number}") for number in range(count)}
-    return [_started(plane, name) - moment for name, moment in bound.items()]
+    bound = {f"many-{number}": create_bound(plane, f"many-{number}") for number in range(count)}
+    return [when_started(plane, name) - moment for name, moment in bound.items()]
 
 
-def _create(plane: ControlPlane, name: str) -> float:
+def create_bound(plane: ControlPlane, name: str) -> float:
     """Create a pod that is bound already and writes down when it runs; the time of its binding."""
     script = "date +%s.%N; exec sleep 10000"
     container = {"name": "main", "image": "quarterdeck", "command": ["sh", "-c", script]}
@@ -91,7 +91,7 @@ def _create(plane: ControlPlane, name: str) -> float:
     return bound
 
 
-def _started(plane: ControlPlane, name: str) -> float:
+def when_started(plane: ControlPlane, name: str) -> float:
     """What the pod wrote down; asked seldom, so that asking is not measured."""
     while True:
         log = plane.kubectl("logs", name, check=False).stdout.split()
@@ -104,15 +104,15 @@ def _idle(plane: ControlPlane, seconds: float) -> dict[str, str]:
     pid = plane.processes["this-machine"].pid
     assert pid is not None
     time.sleep(3)
-    before = _cpu_seconds(pid)
+    before = cpu_seconds(pid)
     time.sleep(seconds)
-    share = (_cpu_seconds(pid) - before) / seconds
+    share = (cpu_seconds(pid) - before) / seconds
     status = Path(f"/proc/{pid}/status").read_text().splitlines()
     (memory,) = [int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS")]
     return {"CPU": f"{share:.2%} of a core", "memory": f"{memory:.0f} MB"}
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 

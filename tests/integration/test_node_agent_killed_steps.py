@@ -37,12 +37,12 @@ class Step(NamedTuple):
     spec: dict[str, Any] = {}  # noqa: RUF012
 
 
-def status(seen: Object, field: str = "containerStatuses") -> dict[str, Any]:
-    statuses = seen["status"].get(field)
+def status(seen: Object | None, field: str = "containerStatuses") -> dict[str, Any]:
+    statuses = (seen or {"status": {}})["status"].get(field)
     return dict(statuses[0]) if statuses else {"state": {}, "restartCount": 0}
 
 
-def waits_for(seen: Object) -> str:
+def waits_for(seen: Object | None) -> str:
     return str(status(seen)["state"].get("waiting", {}).get("reason", ""))
 
 
@@ -59,6 +59,10 @@ def lost(seen: Object | None) -> bool:
     """Whether the pod has failed because its process went with the agent."""
     ended = status(seen)["state"].get("terminated", {}) if seen else {}
     return (ended.get("exitCode"), ended.get("reason")) == (137, "ContainerStatusUnknown")
+
+
+def phase(seen: Object | None) -> str:
+    return str(seen["status"].get("phase", "")) if seen else ""
 
 
 def gone(seen: Object | None, _: list[str]) -> bool:
@@ -93,15 +97,13 @@ STEPS = {
         script=FOREVER,
         spec={"restartPolicy": "Never"},
         reached=lambda seen, log: runs(seen, restarts=0) and log == ["main"],
-        after=lambda seen, log: (
-            lost(seen) and seen["status"]["phase"] == "Failed" and log == ["main"]
-        ),
+        after=lambda seen, log: lost(seen) and phase(seen) == "Failed" and log == ["main"],
     ),
     "has-succeeded": Step(
         script="true",
         spec={"restartPolicy": "Never"},
-        reached=lambda seen, _: seen["status"].get("phase") == "Succeeded",
-        after=lambda seen, log: seen["status"]["phase"] == "Succeeded" and log == ["main"],
+        reached=lambda seen, _: phase(seen) == "Succeeded",
+        after=lambda seen, log: phase(seen) == "Succeeded" and log == ["main"],
     ),
     "crashes-and-backs-off": Step(
         script="exit 3",

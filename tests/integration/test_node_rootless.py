@@ -1,4 +1,8 @@
-"""The whole of `local up` as an ordinary user: one that root makes up for the test."""
+"""The local cluster for an ordinary user, one that root makes up for the test.
+
+The whole of `make up`, the node's own tests run by that user, and the refusal where the user may
+make no user namespaces.
+"""
 
 import os
 import shutil
@@ -19,6 +23,7 @@ USER = 54_321
 PYTHON = Path("/usr/bin/python3")
 """The machine's own interpreter: ours may lie where only root can go."""
 
+TESTS = Path(__file__).parent
 LIMIT = 240
 
 
@@ -69,25 +74,36 @@ class Ordinary:
         program.write_text(f"#!{self.python}\nfrom quarterdeck.cli.main import main\nmain()\n")
         program.chmod(0o755)
 
-    def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *command: str, limit: float = LIMIT, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             command,
             user=USER,
             group=USER,
             extra_groups=[],
-            env=self.environment,
+            env=self.environment | environment,
             cwd=self.home,
             capture_output=True,
             text=True,
             check=False,
-            timeout=LIMIT,
+            timeout=limit,
         )
+
+    def pytest(self, *words: str, limit: float = LIMIT) -> "subprocess.CompletedProcess[str]":
+        """Run tests of this clone as the user."""
+        quiet = ("-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={self.home}/tests")
+        where = f"--rootdir={TESTS.parent.parent}"
+        paths = [str(TESTS / word) if word.endswith(".py") else word for word in words]
+        config = ("-c", str(TESTS.parent.parent / "pyproject.toml"), where)
+        program = (str(self.python), "-m", "pytest", *config, *quiet)
+        return self.run(*program, *paths, limit=limit, TMPDIR=str(self.home))
 
     def local(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return self.run(str(self.python.with_name("quarterdeck")), "local", *words)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def user(control_plane_binaries: Binaries) -> Iterator[Ordinary]:
     # Not pytest's own directory: that is for root alone.
     with tempfile.TemporaryDirectory(prefix="quarterdeck-rootless-") as directory:
@@ -113,6 +129,83 @@ def test_an_ordinary_user_runs_the_cluster_and_the_sample(user: Ordinary) -> Non
     down = user.local("down", "--purge")
     assert down.returncode == 0, down.stderr
     assert [entry for entry in Path("/proc").glob("[0-9]*") if runs_for(USER, entry)] == []
+
+
+@pytest.mark.slow
+def test_hooks_probes_and_kills_for_an_ordinary_user(user: Ordinary) -> None:
+    """The node's tests of what differs without root: the ways into a container and out of it."""
+    done = user.pytest(
+        *("test_node_process.py", "test_node_static_credentials.py"),
+        *("test_node_agent_killed_steps.py", "test_node_lifecycle_live.py"),
+        "-k",
+        "process or readiness_that or pre_stop or certificate or every_step",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_all_of_the_nodes_tests_for_an_ordinary_user(user: Ordinary) -> None:
+    names = sorted(path.name for path in TESTS.glob("test_node_*.py"))
+    chosen = [name for name in names if name not in ("test_node_soak.py", Path(__file__).name)]
+    done = user.pytest(*chosen, limit=1700)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Makes a user namespace in which there may be no other, and runs a command in it as a user. The
+# limit is of that namespace alone; nobody else's is touched.
+WITHOUT_NAMESPACES = """
+import ctypes, os, sys
+
+CLONE_NEWUSER = 0x10000000
+user, command = int(sys.argv[1]), sys.argv[2:]
+made, mapped = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    if ctypes.CDLL(None).unshare(CLONE_NEWUSER) != 0:
+        os._exit(77)
+    os.write(made[1], b"x")
+    os.read(mapped[0], 1)
+    try:
+        with open("/proc/sys/user/max_user_namespaces", "w") as limit:
+            limit.write("0")
+    except OSError:
+        os._exit(77)
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    os.execv(command[0], command)
+os.close(made[1])
+if os.read(made[0], 1):
+    for name in ("uid_map", "gid_map"):
+        with open(f"/proc/{child}/{name}", "w") as file:
+            file.write("0 0 65536")
+    os.write(mapped[1], b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_where_user_namespaces_are_forbidden_it_says_so_in_one_line(user: Ordinary) -> None:
+    """And ends with 2, before it has started or built anything."""
+    quarterdeck = str(user.python.with_name("quarterdeck"))
+    words = (quarterdeck, "local", "up", "--state-dir", str(user.home / "refused"))
+    refused = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NAMESPACES, str(USER), *words],
+        env=user.environment,
+        cwd=user.home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    if refused.returncode == 77:
+        pytest.skip("user namespaces cannot be limited here")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    (line,) = refused.stderr.splitlines()
+    assert "bubblewrap may not make namespaces here" in line
+    assert line.endswith("sudo sysctl user.max_user_namespaces=15000, or run as root")
+    assert refused.stdout == ""
 
 
 def runs_for(user: int, entry: Path) -> bool:
