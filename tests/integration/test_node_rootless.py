@@ -6,6 +6,7 @@ make no user namespaces.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,24 @@ class Ordinary:
             timeout=limit,
         )
 
+    def start(self, *words: str) -> "Foreground":
+        """Start our program, as from a shell."""
+        return Foreground(
+            subprocess.Popen(
+                [self.python.with_name("quarterdeck"), *words],
+                user=USER,
+                group=USER,
+                extra_groups=[],
+                env=self.environment,
+                cwd=self.home,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                # Whoever runs the tests may have told its children not to hear Ctrl-C.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+        )
+
     def pytest(self, *words: str, limit: float = LIMIT) -> "subprocess.CompletedProcess[str]":
         """Run tests of this clone as the user."""
         quiet = ("-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={self.home}/tests")
@@ -101,6 +120,23 @@ class Ordinary:
 
     def local(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return self.run(str(self.python.with_name("quarterdeck")), "local", *words)
+
+
+class Foreground:
+    """A program that runs beside the test, and what it shows."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def read_until(self, text: str) -> str:
+        """What it has shown, up to the line with the text."""
+        assert self.process.stdout is not None
+        shown = ""
+        for line in self.process.stdout:
+            shown += line
+            if text in line:
+                return shown
+        raise AssertionError(f"ended without {text!r}: {shown}")
 
 
 @pytest.fixture(scope="module")
@@ -115,19 +151,25 @@ def user(control_plane_binaries: Binaries) -> Iterator[Ordinary]:
         user.local("down", "--purge")
 
 
+@pytest.mark.slow
 def test_an_ordinary_user_runs_the_cluster_and_the_sample(user: Ordinary) -> None:
-    """Up with the sample, its log, a command inside it without rights, and down."""
-    up = user.local("up", "--sample")
-    assert up.returncode == 0, up.stderr
-    assert "leading" in up.stdout
-    space = "--namespace=quarterdeck-sample"
-    pod = user.local("kubectl", "get", "pods", space, "--output=name").stdout.split()[0]
-    script = "id -u; grep CapEff /proc/self/status; touch /etc/x"
-    inside = user.local("exec", space, pod.removeprefix("pod/"), "--", "sh", "-c", script)
-    assert inside.stdout.splitlines() == [str(USER), "CapEff:\t0000000000000000"]
-    assert "Read-only file system" in inside.stderr
-    down = user.local("down", "--purge")
-    assert down.returncode == 0, down.stderr
+    """As `make up` does: the sample and its log, a command inside it without rights, Ctrl-C."""
+    up = user.start("local", "up", "--foreground", "--sample")
+    try:
+        shown = up.read_until("Ctrl-C stops all of it")
+        assert "leading" in shown
+        space = "--namespace=quarterdeck-sample"
+        pod = user.local("kubectl", "get", "pods", space, "--output=name").stdout.split()[0]
+        script = "id -u; grep CapEff /proc/self/status; touch /etc/x"
+        inside = user.local("exec", space, pod.removeprefix("pod/"), "--", "sh", "-c", script)
+        assert inside.stdout.splitlines() == [str(USER), "CapEff:\t0000000000000000"]
+        assert "Read-only file system" in inside.stderr
+    finally:
+        up.process.send_signal(signal.SIGINT)
+        left = up.process.communicate(timeout=LIMIT)[0]
+    assert up.process.returncode == 0, left
+    assert "stopped; the state is left in" in left
+    assert user.local("down", "--purge").returncode == 0
     assert [entry for entry in Path("/proc").glob("[0-9]*") if runs_for(USER, entry)] == []
 
 
