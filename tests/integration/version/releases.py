@@ -1,7 +1,7 @@
 """Releases for the tests, and a cluster that is moved between them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ class Releases:
         root.mkdir(exist_ok=True)
 
     def write(
-        self, version: str, files: dict[str, Object | str], previous: Sequence[str] = ()
+        self, version: str, files: Mapping[str, Object | str], previous: Sequence[str] = ()
     ) -> None:
         """Make a release of these manifests, by file name; text is written as it is."""
         directory = self.root / version

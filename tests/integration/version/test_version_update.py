@@ -27,9 +27,9 @@ CREATE_ONLY = {"release.openshift.io/create-only": "true"}
 DELETE = {"release.openshift.io/delete": "true"}
 
 
-def sample_operator() -> dict[str, Object | str]:
+def sample_operator() -> dict[str, Object]:
     """The sample operator as it is delivered, one replica, and the report to wait for."""
-    files: dict[str, Object | str] = {}
+    files: dict[str, Object] = {}
     for name in ("rbac", "deployment"):
         documents = yaml.safe_load_all((DEPLOY / "sample" / f"{name}.yaml").read_text())
         for number, obj in enumerate(documents):
@@ -201,7 +201,7 @@ def test_a_settled_cluster_is_not_written_to_and_drift_is_mended_at_once(
     cluster: Cluster, releases: Releases, run_cvo: RunCvo, control_plane: ControlPlane
 ) -> None:
     here = cluster.namespace
-    files: dict[str, Object | str] = {
+    files: dict[str, Object] = {
         f"0000_20_pilot_{number:02}.json": config_map(f"map-{number}", here, text=str(number))
         for number in range(40)
     }
