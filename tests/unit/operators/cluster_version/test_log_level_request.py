@@ -161,6 +161,6 @@ def test_lengths_of_time(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "5 s", "-5s", "0s", "5x", "1h 5m", "9" * 30 + "d"])
+@pytest.mark.parametrize("text", ["", "5", "s", "5 s", "-5s", "5x", "1h 5m", "9" * 30 + "d"])
 def test_what_is_no_length_of_time(text: str) -> None:
     assert parse_duration(text) is None
