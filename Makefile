@@ -23,8 +23,9 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/system-packages
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it
-	@exec $(BIN)/quarterdeck local up --foreground --sample --staleness
+up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it (LOG_LEVEL=Debug tells more)
+	@exec $(BIN)/quarterdeck local up --foreground --sample --staleness --cluster-version \
+		$(if $(LOG_LEVEL),--cvo-log-level $(LOG_LEVEL))
 
 down: setup ## Stop the local cluster
 	@$(BIN)/quarterdeck local down

@@ -32,7 +32,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def command(self, subcommand: str, *arguments: str) -> str:
         """A line that runs `quarterdeck local SUBCOMMAND` on it when pasted into this shell."""
-        words = [_this_program(), "local", subcommand]
+        words = [this_program(), "local", subcommand]
         if self.name != DEFAULT_NAME:
             words += ["--name", self.name]
         if self.chosen_state is not None:
@@ -68,7 +68,7 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
-def _this_program() -> str:
+def this_program() -> str:
     """How this program can be called again from the directory where it was called."""
     this = Path(sys.argv[0]).absolute()
     on_path = shutil.which("quarterdeck")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quarterdeck.cli.cluster import Cluster, cluster_options
+from quarterdeck.cli.cluster import Cluster, cluster_options, this_program
+from quarterdeck.cli.log_level import LEVELS
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ def local() -> None:
     help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
 )
 @click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
+@click.option("--cluster-version", is_flag=True, help="Run the cluster version operator too.")
+@click.option(
+    "--cvo-log-level",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    help="Run it, and create its configuration with this log level, unless there is one already.",
+)
 @click.option(
     "--staleness", is_flag=True, help="Run the staleness checker too, with an interval of a minute."
 )
@@ -53,6 +60,8 @@ def up(
     foreground: bool,
     port: int | None,
     sample: bool,
+    cluster_version: bool,
+    cvo_log_level: str | None,
     staleness: bool,
     static_pods: Path | None,
 ) -> None:
@@ -83,6 +92,8 @@ def up(
             sample=sample,
             static_pods=static_pods,
             staleness=staleness,
+            cluster_version=cluster_version or cvo_log_level is not None,
+            log_level=cvo_log_level,
         )
         if foreground:
             _run_in_foreground(order, cluster)
@@ -236,6 +247,7 @@ def _run_in_background(order: "Order", cluster: Cluster) -> None:
         status = bring_up(order, step)
     _show_summary(status, cluster, "ready")
     _show_sample(order)
+    _show_cluster_version(order, cluster)
     _show_staleness(order, cluster)
 
 
@@ -249,6 +261,7 @@ def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
             step.done()
             _show_summary(status, cluster, "ready")
             _show_sample(order)
+            _show_cluster_version(order, cluster)
             _show_staleness(order, cluster)
             click.echo("\nCtrl-C stops all of it.")
 
@@ -270,6 +283,21 @@ def _show_sample(order: "Order") -> None:
         click.echo("\nThe sample operator, two replicas as processes of this machine:")
         log = sample_log(Layout(order.state), order.binaries.kubectl)
         click.echo("".join(f"  {line}\n" for line in log.splitlines()), nl=False)
+
+
+def _show_cluster_version(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.localcluster.cluster_version import DEPLOYMENT, NAMESPACE
+    from quarterdeck.localcluster.state import Layout
+
+    if order.cluster_version:
+        log = ("logs", "--follow", f"--namespace={NAMESPACE}", DEPLOYMENT)
+        kubeconfig = f"--kubeconfig={Layout(order.state).kubeconfig}"
+        click.echo(
+            "\nThe cluster version operator. Its log, and how to see more in it "
+            "(Normal, Debug, Trace, TraceAll):"
+        )
+        click.echo(f"  {cluster.command('kubectl', *log)}")
+        click.echo(f"  {this_program()} log-level set Debug {kubeconfig}")
 
 
 def _show_staleness(order: "Order", cluster: Cluster) -> None:

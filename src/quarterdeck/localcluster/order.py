@@ -21,6 +21,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A directory of manifests that the node this-machine runs without the API server."""
     staleness: bool = False
     """Run the staleness checker too."""
+    cluster_version: bool = False
+    """Run the cluster version operator too."""
+    log_level: str | None = None
+    """The level that the cluster version operator's configuration is created with."""
 
 
 def encode(order: Order) -> bytes:

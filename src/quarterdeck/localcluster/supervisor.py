@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from quarterdeck.localcluster.cluster_version import deploy_cluster_version
 from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import History, crashed, started
@@ -126,6 +127,9 @@ class Supervisor:
         if self._order.sample:
             self._progress("starting the sample operator")
             deploy_sample(self._control_plane)
+        if self._order.cluster_version:
+            self._progress("starting the cluster version operator")
+            deploy_cluster_version(self._control_plane, self._order.log_level)
         if self._order.staleness:
             self._progress("starting the staleness checker")
             deploy_staleness(self._control_plane)
