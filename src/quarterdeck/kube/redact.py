@@ -3,7 +3,8 @@
 Nothing of a Secret but its name, no token, no key, no password, wherever in an object it stands:
 in a field that is named so, in a list or a patch, in an environment variable, on a command line,
 in a manifest or a kubeconfig that is itself the text of a field. When in doubt it is hidden: a
-line too little can be asked for elsewhere, a secret in a log cannot be taken back.
+line too little can be asked for elsewhere, a secret in a log cannot be taken back. The server's
+bookkeeping of who owns which field is left out too: it is longer than the rest, and never asked for.
 """
 
 import re
@@ -79,6 +80,7 @@ def _without_secrets(value: Any) -> Any:
             return {
                 key: HIDDEN if _hides(key, inner, hidden) else _without_secrets(inner)
                 for key, inner in value.items()
+                if key != "managedFields"
             }
         case _:
             return value

@@ -96,7 +96,15 @@ class LogLevel:
 
     async def apply(self, key: Key) -> Result:
         """Put the level in force in this replica."""
-        decision = self._apply(self._observe())
+        seen = self._observe()
+        decision = self._apply(seen)
+        log.v(4).info(
+            "log level decided",
+            log_level=decision.level or "start-up",
+            verbosity=decision.verbosity,
+            why=decision.why,
+            gate=seen.gate_on,
+        )
         return DONE if decision.look_again is None else _in(decision.look_again)
 
     async def report(self, key: Key) -> Result:
@@ -166,13 +174,6 @@ class LogLevel:
     def _apply(self, seen: Observed) -> Decision:
         decision = decide(seen)
         self._switch.turn(decision)
-        log.v(4).info(
-            "log level decided",
-            log_level=decision.level or "start-up",
-            verbosity=decision.verbosity,
-            why=decision.why,
-            gate=seen.gate_on,
-        )
         return decision
 
     def _observe(self) -> Observed:
