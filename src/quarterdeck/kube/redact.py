@@ -4,7 +4,7 @@ Nothing of a Secret but its name, no token, no key, no password, wherever in an 
 in a field that is named so, in a list or a patch, in an environment variable, on a command line,
 in a manifest or a kubeconfig that is itself the text of a field. When in doubt it is hidden: a
 line too little can be asked for elsewhere, a secret in a log cannot be taken back. The server's
-bookkeeping of who owns which field is left out too: it is longer than the rest, and never asked for.
+bookkeeping of who owns which field is left out too: it is longer than all the rest.
 """
 
 import re
