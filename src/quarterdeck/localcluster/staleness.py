@@ -7,6 +7,7 @@ has an address of its own, so that clusters side by side do not collide.
 import copy
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,20 +27,24 @@ POD = f"staleness-{THIS_MACHINE}"
 _LIMIT = 90.0
 
 
-def deploy_staleness(plane: ControlPlane, interval: timedelta = INTERVAL) -> None:
-    """Run the checker, and return when it is ready."""
+def deploy_staleness(
+    plane: ControlPlane, interval: timedelta = INTERVAL, options: Sequence[str] = ()
+) -> None:
+    """Run the checker, with these options beside its own, and return when it is ready."""
     directory = definitions_directory().parent / "staleness"
     rights = f"--filename={directory / 'rbac.yaml'}"
     plane.kubectl("apply", "--server-side", "--force-conflicts", rights)
     delivered = yaml.safe_load((directory / "static-pod.yaml").read_bytes())
     with tempfile.TemporaryDirectory() as scratch:
         manifest = Path(scratch) / "static-pod.yaml"
-        manifest.write_text(yaml.safe_dump(desired_static_pod(delivered, interval)))
+        manifest.write_text(yaml.safe_dump(desired_static_pod(delivered, interval, options)))
         plane.add_static_pod(StaticPod(manifest=manifest, user=USER))
     _wait_ready(plane)
 
 
-def desired_static_pod(delivered: Object, interval: timedelta) -> Object:
+def desired_static_pod(
+    delivered: Object, interval: timedelta, options: Sequence[str] = ()
+) -> Object:
     """The delivered pod as it runs here."""
     pod = copy.deepcopy(delivered)
     pod["spec"].pop("hostNetwork")
@@ -48,6 +53,7 @@ def desired_static_pod(delivered: Object, interval: timedelta) -> Object:
         f"--interval={interval.total_seconds():.0f}s" if arg.startswith("--interval=") else arg
         for arg in container["args"]
     ]
+    container["args"] += options
     return pod
 
 

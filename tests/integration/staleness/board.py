@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class Board:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self._requests = plane.requests()
+        self._earlier = len(writes_by(plane.audit_log, USER))
 
     def create(self, name: str, said: list[Object] | None = None, **metadata: Any) -> None:
         """A ClusterOperator with these conditions."""
@@ -74,6 +76,13 @@ class Board:
     def said(self, name: str) -> list[Object]:
         return self.get(name)["status"]["conditions"]  # type: ignore[no-any-return]
 
+    def owned(self, name: str, manager: str) -> Object | None:
+        """What a manager owns under `status.conditions`; None when that is nothing."""
+        for entry in self.get(name)["metadata"]["managedFields"]:
+            if entry["manager"] == manager:
+                return entry["fieldsV1"]["f:status"].get("f:conditions")  # type: ignore[no-any-return]
+        return None
+
     def marks(self, name: str) -> list[str]:
         """For each of the four conditions: '', 'checking' or 'verdict'."""
         return [
@@ -95,9 +104,9 @@ class Board:
     def wait_fine(self, name: str) -> None:
         eventually(lambda: self.marks(name) == [""] * 4, f"{name} is fine")
 
-    def writes(self, user: str = USER) -> list[Request]:
-        """What the checkers have written, as the API server counted it."""
-        return writes_by(self.plane.audit_log, user)
+    def writes(self) -> list[Request]:
+        """What the checkers of this test have written, as the API server counted it."""
+        return writes_by(self.plane.audit_log, USER)[self._earlier :]
 
     def events(self, name: str) -> list[Object]:
         """The events about a ClusterOperator, oldest first."""
@@ -133,6 +142,58 @@ class Board:
         finally:
             stop.set()
             thread.join()
+
+    @contextmanager
+    def renewed(self, name: str) -> Iterator[None]:
+        """While this lasts the Lease of that name, in `default`, is renewed."""
+        path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+            "spec": {"holderIdentity": "it", "leaseDurationSeconds": 3},
+        }
+        self._requests.send("DELETE", f"{path}/{name}")
+        self._ok(self._requests.send("POST", path, json.dumps(body).encode()))
+        stop = threading.Event()
+
+        def renew() -> None:
+            while True:
+                now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                patch = json.dumps({"spec": {"renewTime": now}}).encode()
+                where = f"{path}/{name}?fieldManager=its-holder"
+                self._requests.send("PATCH", where, patch, "application/merge-patch+json")
+                if stop.wait(0.3):
+                    return
+
+        thread = threading.Thread(target=renew)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def set_list_type(self, kind: str) -> None:
+        """Make `status.conditions` a map by type or an atomic list, and wait until it is."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        path += "/clusteroperators.config.openshift.io"
+        conditions_at = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties"
+        at = f"{conditions_at}/conditions/x-kubernetes-list"
+        keys = {"op": "add", "path": f"{at}-map-keys", "value": ["type"]}
+        if kind == "atomic":
+            keys = {"op": "remove", "path": f"{at}-map-keys"}
+        operations = [{"op": "replace", "path": f"{at}-type", "value": kind}, keys]
+        patched = json.dumps(operations).encode()
+        self._ok(self._requests.send("PATCH", path, patched, "application/json-patch+json"))
+
+        def served() -> bool:
+            self.create("trial")
+            owned = self.owned("trial", OPERATOR)
+            self.delete("trial")
+            return (owned == {}) is (kind == "atomic")
+
+        eventually(served, f"conditions are {kind}")
 
     def _patch(self, name: str, body: Object, manager: str) -> Answer:
         path = f"{_COLLECTION}/{name}/status?fieldManager={manager}"

@@ -34,3 +34,11 @@ def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterat
     yield start
     for process in started:
         process.kill()
+
+
+@pytest.fixture
+def atomic_conditions(board: Board) -> Iterator[None]:
+    """The definition of ClusterOperator with an atomic list of conditions, as older ones are."""
+    board.set_list_type("atomic")
+    yield
+    board.set_list_type("map")

@@ -1,9 +1,10 @@
 """The checker on a real API server, with intervals of seconds."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
-from tests.integration.staleness.board import Board, conditions
+from tests.integration.staleness.board import OPERATOR, Board, conditions
 
 from quarterdeck.testing.operator_process import OperatorProcess, eventually
 
@@ -44,3 +45,144 @@ def test_a_dead_operator_is_asked_then_given_up_and_recovers_by_itself(
         assert process.metric(alive) > 0
         board.delete("dead")
         eventually(lambda: alive not in process.get("/metrics")[1], "its metrics are gone")
+
+
+@pytest.mark.slow
+def test_a_checker_killed_and_started_again_at_every_step_changes_nothing(
+    board: Board, checker: Checkers
+) -> None:
+    """Each write is made once, whoever makes it, and after it there is nothing left to write."""
+    board.create("dead")
+    began = checker(*QUICK)
+    began.logged("controller started")
+    began.kill()
+    asks = checker(*QUICK)
+    board.wait_challenged("dead")
+    asks.kill()
+    asked = board.get("dead")
+    looks = checker(*QUICK)
+    looks.logged("caches synced")
+    looks.kill()
+    gives_up = checker(*QUICK)
+    board.wait_given_up("dead")
+    gives_up.kill()
+    last = checker(*QUICK)
+    eventually(lambda: last.metric('cluster_operator_stale{name="dead"}') == 1, "it knows")
+    assert [request.code for request in board.writes()] == [200, 200]
+    originals = [one["message"].rpartition(": ")[2] for one in board.said("dead")]
+    assert originals == ["all is well"] * 4
+    assert asked["status"]["conditions"] != board.said("dead")
+    with board.alive("dead"):
+        board.wait_fine("dead")
+        eventually(lambda: last.metric('cluster_operator_stale{name="dead"}') == 0, "it knows")
+
+
+@pytest.mark.slow
+def test_three_checkers_make_no_more_writes_than_one(board: Board, checker: Checkers) -> None:
+    """Those that were too late are refused and write nothing more."""
+    names = [f"dead-{number}" for number in range(5)]
+    for name in names:
+        board.create(name)
+    checkers = [checker(*QUICK) for _ in range(3)]
+    stale = [f'cluster_operator_stale{{name="{name}"}} 1.0' for name in names]
+    for name in names:
+        board.wait_given_up(name)
+    eventually(
+        lambda: all(line in one.get("/metrics")[1] for one in checkers for line in stale),
+        "all of them know",
+    )
+    done = [request for request in board.writes() if request.code == 200]
+    assert sorted(request.name for request in done) == sorted([*names, *names])
+    assert {request.code for request in board.writes()} <= {200, 409}
+    assert {request.resource for request in done} == {"clusteroperators/status"}
+
+
+@pytest.mark.slow
+def test_a_live_operator_is_asked_once_an_interval_and_never_given_up(
+    board: Board, checker: Checkers
+) -> None:
+    """One write each time, and none of the operator's words is lost."""
+    board.create("live")
+    with board.alive("live"):
+        checker(*QUICK)
+        eventually(lambda: len(board.writes()) >= 3, "it is asked again and again")
+        board.wait_fine("live")
+    assert [event["reason"] for event in board.events("live")] == []
+    assert [(one["status"], one["message"]) for one in board.said("live")] == [
+        (one["status"], one["message"]) for one in conditions()
+    ]
+
+
+@pytest.mark.slow
+def test_a_definition_with_an_atomic_list_has_the_same_outcome(
+    board: Board, checker: Checkers, atomic_conditions: None
+) -> None:
+    board.create("dead")
+    assert board.owned("dead", OPERATOR) == {}
+    process = checker(*QUICK)
+    board.wait_challenged("dead")
+    board.wait_given_up("dead")
+    with board.alive("dead"):
+        board.wait_fine("dead")
+        eventually(lambda: len(board.writes()) >= 3, "it is asked again")
+        eventually(lambda: process.metric('cluster_operator_stale{name="dead"}') == 0, "metric")
+    assert "OperatorStale" in [event["reason"] for event in board.events("dead")]
+
+
+@pytest.mark.slow
+def test_an_object_without_managed_fields_is_counted_from_when_it_is_first_seen(
+    board: Board, checker: Checkers
+) -> None:
+    """And one without a status is left alone."""
+    board.create("bare", None, finalizers=[])
+    patch = '{"metadata": {"managedFields": [{}]}}'
+    board.plane.kubectl("patch", "clusteroperator", "bare", "--type=merge", f"--patch={patch}")
+    assert "managedFields" not in board.get("bare")["metadata"]
+    board.plane.kubectl("create", "--filename=-", input=EMPTY)
+    checker(*QUICK)
+    board.wait_challenged("bare")
+    board.wait_given_up("bare")
+    assert [request.name for request in board.writes()] == ["bare", "bare"]
+
+
+EMPTY = """
+apiVersion: config.openshift.io/v1
+kind: ClusterOperator
+metadata: {name: silent}
+spec: {}
+"""
+
+
+@pytest.mark.slow
+def test_a_lease_that_is_renewed_spares_an_operator_the_question(
+    board: Board, checker: Checkers
+) -> None:
+    """Where it asks for that; without the annotation the same operator is asked."""
+    lease = {
+        "group": "coordination.k8s.io",
+        "resource": "leases",
+        "namespace": "default",
+        "name": "spared",
+    }
+    opted = {"quarterdeck.dev/lease-proves-life": "true"}
+    board.create("spared", annotations=opted)
+    board.say("spared", conditions(), relatedObjects=[lease])
+    board.create("asked")
+    board.say("asked", conditions(), relatedObjects=[lease])
+    with board.renewed("spared"):
+        checker(*QUICK)
+        board.wait_given_up("asked")
+        assert board.marks("spared") == [""] * 4
+        assert {request.name for request in board.writes()} == {"asked"}
+    board.wait_given_up("spared")
+
+
+@pytest.mark.slow
+def test_nothing_is_written_in_the_grace_period(board: Board, checker: Checkers) -> None:
+    board.create("dead")
+    process = checker("--interval=1s", "--grace=6s")
+    started = process.logged("controller started")["timestamp"]
+    board.wait_challenged("dead")
+    asked = process.logged("operator challenged")["timestamp"]
+    since = datetime.fromisoformat(asked) - datetime.fromisoformat(started)
+    assert since.total_seconds() > 5

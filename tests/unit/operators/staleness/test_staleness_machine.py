@@ -1,0 +1,228 @@
+"""Whatever operators, checkers and clocks do, in whatever order: what always holds.
+
+Operators die, answer all, answer in part, change their mind; three checkers look, wait with their
+plan in hand, write, are refused, start again; the clock goes on and jumps. The API server is the
+model in `model.py`, which an integration test compares with a real one.
+"""
+
+from datetime import timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from tests.unit.operators.staleness.model import (
+    CHECKER,
+    OPERATOR,
+    TYPES,
+    ModelServer,
+    Stale,
+    condition,
+    stamp,
+)
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.staleness.decide import (
+    Case,
+    Challenge,
+    Decision,
+    State,
+    Verdict,
+    decide,
+)
+from quarterdeck.operators.staleness.evidence import parse_time
+from quarterdeck.status.staleness_marks import (
+    CHECKING_PREFIX,
+    checking_message,
+    is_checking,
+    is_verdict,
+    original,
+    recorded_status,
+)
+
+P = 10
+INTERVAL = timedelta(seconds=P)
+CHECKERS = st.integers(0, 2)
+SOME = st.sets(st.sampled_from(TYPES), min_size=1)
+STATUSES = st.sampled_from(["True", "False", "Unknown"])
+WORDS = st.sampled_from(["", "fine", "two\nlines", 'was "x", original message: y', " "])
+MESSAGES = st.one_of(WORDS, WORDS.map(lambda words: CHECKING_PREFIX + words))
+"""An operator may have read its message back from the server, and keep our prefix as its own."""
+
+
+class Machine(RuleBasedStateMachine):
+    """One operator, three checkers, one API server."""
+
+    @initialize(types=SOME, statuses=STATUSES, message=MESSAGES, atomic=st.booleans())
+    def begin(self, types: set[str], statuses: str, message: str, atomic: bool) -> None:
+        kinds = [*sorted(types), "Disabled"]
+        self.wanted = {kind: condition(kind, statuses, message) for kind in kinds}
+        self.server = ModelServer(list(self.wanted.values()), atomic=atomic)
+        self.plans: list[tuple[Challenge | Verdict, int] | None] = [None] * 3
+        self.alive = True
+        self.forward = 0.0  # how far the server's clock has gone forward, in all
+        self.back = 0.0  # and back
+        self.last_word = 0.0  # when the operator last wrote, on that scale
+        self.last_mark = float("-inf")  # when a checker last did
+
+    # --- time
+
+    @rule(seconds=st.floats(0, 1.5 * P))
+    def time_passes(self, seconds: float) -> None:
+        self.server.pass_time(seconds)
+        self.forward += seconds
+
+    @rule(seconds=st.integers(-P, 3 * P))
+    def the_servers_clock_jumps(self, seconds: int) -> None:
+        self.server.pass_time(seconds)
+        self.forward += max(0, seconds)
+        self.back += max(0, -seconds)
+
+    # --- the operator
+
+    @rule()
+    def the_operator_dies_or_comes_back(self) -> None:
+        self.alive = not self.alive
+
+    @precondition(lambda self: self.alive)
+    @rule(kinds=SOME)
+    def the_operator_puts_some_back(self, kinds: set[str]) -> None:
+        self.operator_says({kind: self.wanted[kind] for kind in kinds if kind in self.wanted})
+
+    @precondition(lambda self: self.alive)
+    @rule()
+    def the_operator_puts_all_back(self) -> None:
+        self.operator_says(self.wanted)
+        for one in self.server.conditions:
+            assert (one["status"], one["message"]) == (
+                self.wanted[one["type"]]["status"],
+                self.wanted[one["type"]]["message"],
+            ), "a live operator is not Unknown for longer than one answer"
+
+    @precondition(lambda self: self.alive)
+    @rule(kinds=SOME, status=STATUSES, message=MESSAGES)
+    def the_operator_has_news(self, kinds: set[str], status: str, message: str) -> None:
+        news = {
+            kind: self.wanted[kind] | {"status": status, "message": message}
+            for kind in kinds
+            if kind in self.wanted
+        }
+        self.wanted |= news
+        self.operator_says(news)
+
+    @precondition(lambda self: self.alive)
+    @rule(kinds=SOME, reason=st.sampled_from(["This", "That"]))
+    def the_operator_changes_a_reason_and_leaves_the_message(
+        self, kinds: set[str], reason: str
+    ) -> None:
+        conditions = []
+        for one in self.server.conditions:
+            if one["type"] in kinds:
+                self.wanted[one["type"]] = self.wanted[one["type"]] | {"reason": reason}
+                one = one | {"reason": reason}
+            conditions.append(one)
+        self.operator_writes(conditions)
+
+    def operator_says(self, said: dict[str, Object]) -> None:
+        """Set these conditions; the time of transition moves with the status alone."""
+        conditions = []
+        for was in self.server.conditions:
+            if (new := said.get(was["type"])) is not None:
+                since = was["lastTransitionTime"]
+                if was["status"] != new["status"]:
+                    since = stamp(self.server.now)
+                conditions.append(new | {"lastTransitionTime": since})
+            else:
+                conditions.append(was)
+        self.operator_writes(conditions)
+
+    def operator_writes(self, conditions: list[Object]) -> None:
+        if self.server.update(OPERATOR, conditions):
+            self.last_word = self.forward
+
+    # --- the checkers
+
+    def decide(self) -> Decision:
+        return decide(Case(object=self.server.get(), now=self.server.now, interval=INTERVAL))
+
+    @rule(number=CHECKERS)
+    def a_checker_looks(self, number: int) -> None:
+        decision = self.decide()
+        writes = isinstance(decision, Challenge | Verdict)
+        self.plans[number] = (decision, self.server.version) if writes else None  # type: ignore[assignment]
+
+    @rule(number=CHECKERS)
+    def a_checker_writes(self, number: int) -> None:
+        if (plan := self.plans[number]) is None:
+            return
+        self.plans[number] = None
+        decision, version = plan
+        try:
+            assert self.server.update(CHECKER, decision.conditions, version), "changes nothing"
+        except Stale:
+            return
+        assert self.forward - self.last_mark > P, "more than one write in an interval"
+        self.last_mark = self.forward
+        if isinstance(decision, Verdict):
+            silent = self.forward - self.last_word
+            assert silent > 2 * P - self.back, "the verdict says more than two intervals"
+
+    @rule(number=CHECKERS)
+    def a_checker_starts_again(self, number: int) -> None:
+        self.plans[number] = None
+
+    @rule()
+    def a_dead_operator_is_found(self) -> None:
+        """Within two intervals and one look, from when the clock is past all that is stamped."""
+        self.alive = False
+        obj = self.server.get()
+        stamps = [obj["metadata"]["creationTimestamp"]]
+        stamps += [entry["time"] for entry in obj["metadata"]["managedFields"]]
+        stamps += [one["lastTransitionTime"] for one in self.watched()]
+        newest = max(parse_time(text) or self.server.now for text in stamps)
+        ahead = max(0.0, (newest - self.server.now).total_seconds())
+        for _ in range(int(ahead) + 2 * P + 4):
+            self.a_checker_looks(0)
+            self.a_checker_writes(0)
+            self.time_passes(1)
+        assert self.decide().state is State.STALE
+        assert all(one["status"] == "Unknown" for one in self.watched())
+
+    # --- what always holds
+
+    def watched(self) -> list[Object]:
+        return [one for one in self.server.conditions if one["type"] in TYPES]
+
+    @invariant()
+    def nothing_is_nested_and_everything_can_be_recovered(self) -> None:
+        if not hasattr(self, "server"):
+            return
+        for one in self.watched():
+            wanted, message = self.wanted[one["type"]], one["message"]
+            assert original(message) == original(wanted["message"])
+            if is_verdict(one["status"], message):
+                assert message.count("Operator has not updated") == 1
+                assert CHECKING_PREFIX not in message
+                assert recorded_status(message) == wanted["status"]
+            elif is_checking(message):
+                assert message == checking_message(message)
+                assert one["status"] == wanted["status"]
+            else:
+                assert (one["status"], message) == (wanted["status"], wanted["message"])
+
+    @invariant()
+    def nothing_else_is_touched(self) -> None:
+        if not hasattr(self, "server"):
+            return
+        for one in self.server.conditions:
+            assert one["reason"] == self.wanted[one["type"]]["reason"]
+        assert self.server.condition("Disabled") == self.wanted["Disabled"]
+
+
+Machine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestWhateverHappens = Machine.TestCase
