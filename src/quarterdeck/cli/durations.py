@@ -10,17 +10,18 @@ _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
-def parse_duration(text: str) -> timedelta | None:
-    """The length of time; None when the text is none."""
+def parse_duration(text: str, *, zero: bool = False) -> timedelta | None:
+    """The length of time; None when the text is none, or not longer than nothing without `zero`."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
     try:
-        return sum(
+        length = sum(
             (timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta()
         )
     except OverflowError:
         return None
+    return length if length or zero else None
 
 
 def show_duration(seconds: float) -> str:
@@ -50,8 +51,8 @@ class Duration(click.ParamType[timedelta]):
         """The length, or a usage error that says how to write one."""
         if isinstance(value, timedelta):
             return value
-        length = parse_duration(value)
-        if length is None or (not length and not self._zero):
+        length = parse_duration(value, zero=self._zero)
+        if length is None:
             self.fail(f"{value!r} is not a length of time; write it like 30m, 1h30m or 45s")
         if self._whole and length.microseconds:
             self.fail(f"{value!r} is not in whole seconds")
