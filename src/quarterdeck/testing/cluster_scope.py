@@ -79,6 +79,11 @@ def _collections(requests: Requests) -> list[str]:
 
 def _items(requests: Requests, path: str, accept: str) -> list[Any]:
     answer = requests.send("GET", path, accept=accept)
+    deadline = time.monotonic() + _GONE_LIMIT
+    while answer.status == 429 and time.monotonic() < deadline:
+        # The storage of a definition that has just come is not ready yet.
+        time.sleep(0.1)
+        answer = requests.send("GET", path, accept=accept)
     if not answer.ok:
         raise RuntimeError(f"GET {path}: {answer.body.decode(errors='replace')}")
     return answer.json()["items"] or []

@@ -21,3 +21,8 @@ async def admin(kubeconfig: Path) -> AsyncIterator[Client]:
     """Somebody else."""
     async with Client(load_kubeconfig(kubeconfig)) as client:
         yield client
+
+
+@pytest.fixture
+def tidy(namespace: str, clean_cluster: None) -> None:
+    """Cluster-scoped objects of the test are removed; its namespace goes by itself, unwaited."""

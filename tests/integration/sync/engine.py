@@ -110,7 +110,10 @@ class Engine:
         async def look() -> Progress | None:
             return next((report for report in reversed(self.reports) if wanted(report)), None)
 
-        found: Progress = await eventually(look)
+        try:
+            found: Progress = await eventually(look)
+        except TimeoutError as error:
+            raise AssertionError(f"never so; at last: {self.reports[-1:]}") from error
         return found
 
 

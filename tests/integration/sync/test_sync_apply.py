@@ -9,6 +9,7 @@ from tests.integration.sync.engine import Engine, config_map, eventually, manife
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, foreign
 from quarterdeck.kube import Client, NotFound
 from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.sync import run_payload
 
 CREATE_ONLY = {"release.openshift.io/create-only": "true"}
 DELETE = {"release.openshift.io/delete": "true"}
@@ -94,12 +95,9 @@ async def test_create_only_is_created_and_survives_a_hundred_reconciles_and_an_u
     first = manifest(config_map(namespace, annotations=CREATE_ONLY, level="Normal"))
     await engine.run(first)
     await admin.patch(CONFIG_MAPS, "x", {"data": {"level": "Debug"}}, namespace)
-    async with engine.keeping(first, pass_after=(0.01, 0.01)):
-        passes = len(engine.reports)
-        await asyncio.sleep(0)
+    async with engine.cluster() as cluster:
         for _ in range(100):
-            await engine.run(first, mode=Mode.RECONCILING)
-        assert passes
+            await run_payload([first], Mode.RECONCILING, cluster, engine.reports.append)
     await engine.run(manifest(config_map(namespace, annotations=CREATE_ONLY, level="Trace")))
     assert (await admin.get(CONFIG_MAPS, "x", namespace))["data"] == {"level": "Debug"}
     assert engine.writes() == ["create configmaps x"]
@@ -209,13 +207,13 @@ async def test_all_faults_are_reported_together_and_the_others_are_applied(
         "Invalid",
     ]
     assert progress.faults[0].manifest == "0000_10_sea_01.yaml: Whale.example.test/x"
-    assert "example.test/v1" in progress.faults[0].message
+    assert "no Whale in example.test/v1; install its definition" in progress.faults[0].message
     assert (progress.done, progress.total, progress.completed) == (2, 6, False)
     assert await _there(admin, namespace)
     assert await _there(admin, namespace, "after")
 
 
-@pytest.mark.usefixtures("clean_cluster")
+@pytest.mark.usefixtures("tidy")
 async def test_a_new_cluster_gets_definition_namespace_and_objects_in_any_order(
     engine: Engine, namespace: str
 ) -> None:
@@ -275,7 +273,7 @@ def whales(group: str, *versions: str) -> Object:
     }
 
 
-@pytest.mark.usefixtures("clean_cluster")
+@pytest.mark.usefixtures("tidy")
 async def test_a_definition_is_written_once_and_waited_for(engine: Engine, namespace: str) -> None:
     definition = manifest(whales(group_for(namespace)))
     for mode in (Mode.UPDATING, Mode.RECONCILING):
@@ -283,7 +281,7 @@ async def test_a_definition_is_written_once_and_waited_for(engine: Engine, names
     assert len(engine.writes()) == 1
 
 
-@pytest.mark.usefixtures("clean_cluster")
+@pytest.mark.usefixtures("tidy")
 async def test_a_definition_that_somebody_else_installed_is_left_alone(
     engine: Engine, namespace: str, admin: Client
 ) -> None:
@@ -302,7 +300,7 @@ async def test_a_definition_that_somebody_else_installed_is_left_alone(
     assert engine.writes() == []
 
 
-@pytest.mark.usefixtures("clean_cluster")
+@pytest.mark.usefixtures("tidy")
 async def test_a_namespace_that_is_going_is_made_anew_when_it_is_gone(
     engine: Engine, namespace: str, admin: Client
 ) -> None:

@@ -131,9 +131,12 @@ class Applier:
         gvk = GroupVersionKind.of(item.manifest.object)
         if gvk in self._coming:
             return Waiting(KIND_UNKNOWN, "its definition, in this payload, is not served yet")
-        version = item.manifest.object["apiVersion"]
-        message = f"the API server has no {gvk.kind} in {version}; is its definition installed?"
-        return Failed(KIND_UNKNOWN, message)
+        message = f"the API server has no {gvk.kind} in {item.manifest.object['apiVersion']}"
+        if others := self._cluster.versions(gvk):
+            remedy = f"write it in a version that it has: {', '.join(others)}"
+        else:
+            remedy = "install its definition, or leave it out"
+        return Failed(KIND_UNKNOWN, f"{message}; {remedy}")
 
     def _lacking(self, item: _Item, error: NotFound) -> Outcome:
         """What a write is answered to an object that cannot be there."""
@@ -176,14 +179,15 @@ class Applier:
 
     async def _write(self, item: _Item, followed: Followed, changed: tuple[str, ...]) -> None:
         assert item.desired is not None  # noqa: S101 - it was compared
+        if not changed:
+            await self._cluster.create(followed, item.desired)
+            self._say("created", item)
+            return
         await followed.objects.ensure(item.desired)
         live = followed.cache.get(item.key)
         # As the server answered; if it is not here yet, the next look compares once more.
         item.settled = _version(live) if live is not None else None
-        if changed:
-            self._say("applied", item, changed=changed[:5])
-        else:
-            self._say("created", item)
+        self._say("applied", item, changed=changed[:5])
 
     async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
         live = followed.cache.get(item.key)

@@ -95,7 +95,12 @@ class Cluster:
     ) -> None:
         for gvk in list(self._followed):
             self._stop(gvk)
-        await self._tasks.__aexit__(kind, error, traceback)
+        try:
+            await self._tasks.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            # What was raised inside goes on as itself.
+            if group.exceptions != (error,):
+                raise
 
     @contextmanager
     def following(self, manifests: Iterable[Manifest], listener: Listener) -> Iterator[None]:
@@ -109,9 +114,10 @@ class Cluster:
         finally:
             self._listener = None
 
-    def resource(self, manifest: Manifest) -> Resource[Object] | None:
-        """Where the manifest's kind is served, as far as is known without asking."""
-        return self._kinds.get(GroupVersionKind.of(manifest.object))
+    def versions(self, gvk: GroupVersionKind) -> list[str]:
+        """The versions in which the kind is served, as far as is known without asking."""
+        same = (gvk.group, gvk.kind)
+        return sorted(known.version for known in self._kinds if (known.group, known.kind) == same)
 
     def followed(self, manifest: Manifest) -> Followed | None:
         """The objects of the manifest's kind, if they are at hand."""
@@ -133,6 +139,10 @@ class Cluster:
                 raise CannotRead(found.cache.trouble or f"no list of {resource.plural} in time")
             await asyncio.sleep(0.02)
         return found
+
+    async def create(self, followed: Followed, desired: Object) -> None:
+        """Create an object that is not there; `AlreadyExists` if it is after all."""
+        await self._client.create(followed.resource, desired, field_manager=FIELD_MANAGER)
 
     async def delete(self, followed: Followed, live: Object) -> None:
         """Delete this very object, as it is known here; a Job goes when its pods have gone."""

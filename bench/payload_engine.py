@@ -1,0 +1,363 @@
+"""`python -m bench.payload_engine`: 900 manifests on a real API server, applied, then settled.
+
+First apply: how long until all objects are there, as a ratio to a bare client that only writes the
+same objects, as many at a time. Settled: what a pass costs in requests, CPU and memory, and how
+soon an object that somebody deletes is back. Each run has a process and an API server of its own;
+no controllers run, so what they would report is reported here. The median of the runs counts.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+
+from bench.arithmetic import percentile
+from bench.goals import BARE, OURS, at_least, at_most
+from bench.payload import MANIFESTS, generate
+from bench.results import Column, Measurement, Row
+from bench.table import show_measurement
+from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, foreign
+from quarterdeck.kube import Client, NotFound, RequestMetrics, load_kubeconfig
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
+from quarterdeck.localcluster.definitions import (
+    definitions_directory,
+    install_definitions,
+    load_definitions,
+)
+from quarterdeck.operators.cluster_version.payload.filters import included
+from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.payload.load import load_payload
+from quarterdeck.operators.cluster_version.payload.model import Manifest, Release
+from quarterdeck.operators.cluster_version.payload.observed import SELF_MANAGED, Observed
+from quarterdeck.operators.cluster_version.sync import (
+    Cluster,
+    Progress,
+    keep_payload,
+    run_payload,
+)
+from quarterdeck.operators.cluster_version.sync.desired import desired_object
+from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
+from quarterdeck.operators.cluster_version.sync.run import WORKERS
+
+RESULTS = Path(__file__).parent / "results"
+OPERATORS = foreign(
+    "config.openshift.io/v1", "ClusterOperator", "clusteroperators", namespaced=False
+)
+ROLES = foreign("rbac.authorization.k8s.io/v1", "Role", "roles", namespaced=True)
+PASSES = 20
+DELETIONS = 50
+
+
+def main() -> None:
+    """Measure, show and write."""
+    parser = argparse.ArgumentParser(prog="python -m bench.payload_engine", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--subject", choices=SUBJECTS, help=argparse.SUPPRESS)
+    parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--kubeconfig", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.subject:
+        subject = SUBJECTS[arguments.subject]
+        manifests = _manifests(arguments.directory)
+        print(json.dumps(asyncio.run(subject(arguments.kubeconfig, manifests))))
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-payload-engine-") as directory:
+        (payload := Path(directory) / "payload").mkdir()
+        generate(payload)
+        runs: dict[str, list[dict[str, float]]] = {name: [] for name in SUBJECTS}
+        for number in range(arguments.repeats):
+            for name in SUBJECTS:
+                state = Path(directory) / f"{name}-{number}"
+                runs[name].append(_in_a_process(name, payload, state))
+    _show([_first(runs), _settled(runs[OURS])])
+
+
+def _in_a_process(subject: str, payload: Path, state: Path) -> dict[str, float]:
+    binaries = ensure_binaries(BinarySettings.from_environment(os.environ))
+    plane = ControlPlane(state, binaries, durable=False)
+    try:
+        plane.start("etcd", "kube-apiserver")
+        install_definitions(plane.requests(), load_definitions(definitions_directory()))
+        command = [sys.executable, "-m", "bench.payload_engine", "--subject", subject]
+        where = ["--directory", str(payload), "--kubeconfig", str(plane.kubeconfig)]
+        done = subprocess.run([*command, *where], stdout=subprocess.PIPE, check=True)
+        figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return figures
+    finally:
+        plane.close()
+
+
+def _manifests(directory: Path) -> tuple[Manifest, ...]:
+    payload = load_payload(directory, release=Release(version="1.2.3"), profile=SELF_MANAGED)
+    return included(payload.manifests, Observed())
+
+
+async def bare(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, float]:
+    """Only the writes, in file order, as many at a time as the engine has."""
+    async with Client(load_kubeconfig(kubeconfig)) as client:
+        kinds = await discover(client)
+        began, cpu = time.perf_counter(), time.process_time()
+        waiting = iter(manifests)
+        # Namespaces before what is in them; each takes a few milliseconds.
+        namespaces = [m for m in manifests if m.identity.kind == "Namespace"]
+        await _create_all(client, kinds, iter(namespaces))
+        others = (m for m in waiting if m.identity.kind != "Namespace")
+        await _create_all(client, kinds, others)
+        return {
+            "seconds": time.perf_counter() - began,
+            "cpu_seconds": time.process_time() - cpu,
+            "writes": float(len(manifests)),
+            "megabytes": _peak(),
+        }
+
+
+async def _create_all(client: Client, kinds: Any, manifests: Any) -> None:
+    async def work() -> None:
+        for manifest in manifests:
+            kind = kinds[GroupVersionKind.of(manifest.object)]
+            wanted = desired_object(manifest, namespaced=kind.namespaced)
+            await client.create(kind, wanted, field_manager="bare")
+
+    await asyncio.gather(*(work() for _ in range(WORKERS[Mode.INITIALIZING])))
+
+
+async def engine(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, float]:
+    """The first apply, then passes, then deletions that have to be mended."""
+    registry = CollectorRegistry()
+    metrics = RequestMetrics(registry)
+    settings = load_kubeconfig(kubeconfig)
+    figures: dict[str, float] = {}
+    async with Client(settings, metrics=metrics) as client, Cluster(client) as cluster:
+        began, cpu = time.perf_counter(), time.process_time()
+        written = asyncio.Event()
+
+        def report(progress: Progress) -> None:
+            tried = progress.done + len(progress.waiting) + len(progress.faults)
+            lacking = {fault.reason for fault in progress.waiting} & {"NamespaceNotFound"}
+            if tried == progress.total and not lacking and not written.is_set():
+                figures["seconds"] = time.perf_counter() - began
+                figures["cpu_seconds"] = time.process_time() - cpu
+                figures["writes"] = _requests(registry, writes=True)
+                written.set()
+
+        run = asyncio.create_task(run_payload(manifests, Mode.INITIALIZING, cluster, report))
+        await written.wait()
+        async with Client(load_kubeconfig(kubeconfig)) as others:
+            await make_ready(others, manifests)
+            await run
+            figures |= await _passes(manifests, cluster, registry)
+            figures |= await _deletions(manifests, cluster, others)
+    figures["megabytes"] = _peak()
+    return figures
+
+
+async def _passes(
+    manifests: Sequence[Manifest], cluster: Cluster, registry: CollectorRegistry
+) -> dict[str, float]:
+    async def one_pass() -> None:
+        progress = await run_payload(manifests, Mode.RECONCILING, cluster, lambda _: None)
+        assert progress.completed
+
+    cpu = time.process_time()
+    await one_pass()
+    first = time.process_time() - cpu
+    asked, cpu = _requests(registry), time.process_time()
+    for _ in range(PASSES):
+        await one_pass()
+    whole = (time.process_time() - cpu) / PASSES
+    figures = {"pass_requests": _requests(registry) - asked, "pass_cpu_seconds": whole}
+    return figures | {"compare_cpu_seconds": first} | await _kept_pass(manifests, cluster)
+
+
+async def _kept_pass(manifests: Sequence[Manifest], cluster: Cluster) -> dict[str, float]:
+    """The CPU of a pass in a process that keeps the payload, against reading its objects."""
+    done = asyncio.Event()
+
+    def report(progress: Progress) -> None:
+        if progress.completed:
+            done.set()
+
+    often = (0.2, 0.2)
+    keeping = asyncio.create_task(keep_payload(manifests, cluster, report, pass_after=often))
+    await done.wait()
+    await asyncio.sleep(0.1)
+    cpu, began = time.process_time(), time.perf_counter()
+    await asyncio.sleep(4)
+    passes = (time.perf_counter() - began) / often[0]
+    spent = (time.process_time() - cpu) / passes
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    cpu = time.process_time()
+    for _ in range(100):
+        for manifest in manifests:
+            followed = cluster.followed(manifest)
+            assert followed is not None
+            followed.cache.get(Key(manifest.identity.namespace, manifest.identity.name))
+    return {"kept_pass_cpu_seconds": spent, "read_cpu_seconds": (time.process_time() - cpu) / 100}
+
+
+async def _deletions(
+    manifests: Sequence[Manifest], cluster: Cluster, others: Client
+) -> dict[str, float]:
+    """From the answer to a delete until the object is there again."""
+    settled = asyncio.Event()
+
+    def report(progress: Progress) -> None:
+        if progress.completed:
+            settled.set()
+
+    keeping = asyncio.create_task(keep_payload(manifests, cluster, report))
+    await settled.wait()
+    took = []
+    roles = [m.identity for m in manifests if m.identity.kind == "Role"][:DELETIONS]
+    for role in roles:
+        await others.delete(ROLES, role.name, role.namespace)
+        began = time.perf_counter()
+        await _when_there(lambda: others.get(ROLES, role.name, role.namespace), 0.001)  # noqa: B023
+        took.append(time.perf_counter() - began)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    return {"back_p50": percentile(took, 50), "back_p99": percentile(took, 99)}
+
+
+async def make_ready(client: Client, manifests: Sequence[Manifest]) -> None:
+    """Report, when they are there, what controllers and operators would of a healthy cluster."""
+    for manifest in manifests:
+        name, namespace = manifest.identity.name, manifest.identity.namespace
+        if manifest.identity.kind == "Deployment":
+            counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), 1)
+            status: Object = {"observedGeneration": 1, **counts, "readyReplicas": 1}
+            await _when_there(lambda: _report(client, DEPLOYMENTS, name, namespace, status))  # noqa: B023
+        elif manifest.identity.kind == "ClusterOperator":
+            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            status = manifest.object["status"] | {
+                "conditions": [
+                    {"type": type_, "status": value, "lastTransitionTime": now}
+                    for type_, value in (("Available", "True"), ("Degraded", "False"))
+                ]
+            }
+            await _when_there(lambda: _report(client, OPERATORS, name, "", status))  # noqa: B023
+
+
+async def _report(client: Client, kind: Any, name: str, namespace: str, status: Object) -> None:
+    await client.patch(kind, name, {"status": status}, namespace, subresource="status")
+
+
+async def _when_there(ask: Callable[[], Awaitable[object]], pause: float = 0.05) -> None:
+    while True:
+        try:
+            await ask()
+        except NotFound:
+            await asyncio.sleep(pause)
+        else:
+            return
+
+
+def _requests(registry: CollectorRegistry, *, writes: bool = False) -> float:
+    return sum(
+        sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "rest_client_requests_total"
+        and not (writes and sample.labels["method"] == "GET")
+    )
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+Subject = Callable[[Path, Sequence[Manifest]], Coroutine[Any, Any, dict[str, float]]]
+SUBJECTS: dict[str, Subject] = {
+    OURS: engine,
+    BARE: bare,
+}
+
+
+def _median(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {figure: statistics.median(run[figure] for run in runs) for figure in runs[0]}
+
+
+def _first(runs: dict[str, list[dict[str, float]]]) -> Measurement:
+    rows = [Row(subject=name, figures=_median(found)) for name, found in runs.items()]
+    ours, theirs = (row.figures for row in rows)
+    ratio = theirs["seconds"] / ours["seconds"]
+    return Measurement(
+        name="payload-first-apply",
+        title=f"{MANIFESTS} manifests applied to an empty cluster, median of {len(runs[OURS])}",
+        columns=[
+            Column(figure="seconds", title="time", format=",.2f", unit=" s"),
+            Column(figure="cpu_seconds", title="CPU", format=",.2f", unit=" s"),
+            Column(figure="writes", title="writes"),
+            Column(figure="megabytes", title="peak", unit=" MB"),
+        ],
+        rows=rows,
+        verdicts=[
+            at_least("speed, to the bare client", 0.8, ratio),
+            at_most("writes", MANIFESTS, ours["writes"], "writes"),
+        ],
+    )
+
+
+def _settled(runs: list[dict[str, float]]) -> Measurement:
+    figures = _median(runs)
+    return Measurement(
+        name="payload-settled",
+        title=f"{MANIFESTS} manifests, settled",
+        columns=[
+            Column(figure="pass_requests", title=f"requests, {PASSES} passes"),
+            Column(figure="compare_cpu_seconds", title="first pass", scale=1000, unit=" ms CPU"),
+            Column(
+                figure="kept_pass_cpu_seconds",
+                title="later pass",
+                format=",.1f",
+                scale=1000,
+                unit=" ms CPU",
+            ),
+            Column(
+                figure="read_cpu_seconds",
+                title="reading the cache",
+                format=",.1f",
+                scale=1000,
+                unit=" ms CPU",
+            ),
+            Column(figure="back_p50", title="deleted, back p50", scale=1000, unit=" ms"),
+            Column(figure="back_p99", title="p99", scale=1000, unit=" ms"),
+        ],
+        rows=[Row(subject=OURS, figures=figures)],
+        verdicts=[at_most("requests of a pass", 0, figures["pass_requests"], "requests")],
+        notes=["The first pass of a process compares every object; later ones only changed ones."],
+    )
+
+
+def _show(found: list[Measurement]) -> None:
+    console = Console()
+    console = console if console.is_terminal else Console(width=120)
+    for measurement in found:
+        show_measurement(measurement, console)
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-payload-engine.json"
+    machine = {"python": platform.python_version(), "cpus": os.cpu_count()}
+    report = {"machine": machine, "measurements": found}
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    console.print(f"written to {os.path.relpath(file)}")
+
+
+if __name__ == "__main__":
+    main()
