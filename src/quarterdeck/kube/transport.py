@@ -129,10 +129,10 @@ class Transport:
             await self._hang_up()
 
     async def _hang_up(self) -> None:
-        """End the connections that the pool does not know, and wait until they are gone.
+        """End the connections that the pool has let go of, and wait until they are gone.
 
-        One whose TLS handshake was broken off waits for its peer's farewell, up to 30 s, and
-        its event loop may be gone by then.
+        After a fault some still wait for TLS's farewell from their peer, for up to 30 s, and
+        the event loop may be gone by then.
         """
         for _ in range(_CLOSING_ROUNDS):
             still_open = [one for one in self._sockets if one.fileno() != -1]
