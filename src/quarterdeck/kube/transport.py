@@ -7,13 +7,11 @@ after a 401 if there are new credentials. All of it within the request's time-ou
 
 import asyncio
 import contextlib
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlencode
-from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -34,6 +32,7 @@ from quarterdeck.kube.errors import (
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.redact import loggable
 from quarterdeck.kube.server_clock import ServerClock
+from quarterdeck.kube.sockets import Sockets
 from quarterdeck.log import enabled, get_logger
 
 log = get_logger("kube.client")
@@ -42,14 +41,6 @@ ATTEMPTS = 5
 LONGEST_WAIT = 10.0
 """Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
 STREAM_BUFFER = 1 << 20
-_CLOSING_ROUNDS = 10
-"""Turns of the event loop; a socket that was shut down is closed in the third."""
-_KEEP_ALIVE = (
-    ("TCP_KEEPIDLE", 30),
-    ("TCP_KEEPINTVL", 10),
-    ("TCP_KEEPCNT", 3),
-    ("TCP_USER_TIMEOUT", 60_000),
-)
 
 Query = Mapping[str, str]
 
@@ -119,29 +110,14 @@ class Transport:
         self._metrics = metrics
         self._host = connection.host
         self._session: aiohttp.ClientSession | None = None
-        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._sockets = Sockets()
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-            await self._hang_up()
-
-    async def _hang_up(self) -> None:
-        """End the connections that the pool has let go of, and wait until they are gone.
-
-        After a fault some still wait for TLS's farewell from their peer, for up to 30 s, and
-        the event loop may be gone by then.
-        """
-        for _ in range(_CLOSING_ROUNDS):
-            still_open = [one for one in self._sockets if one.fileno() != -1]
-            if not still_open:
-                return
-            for one in still_open:
-                with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-            await asyncio.sleep(0)
+            await self._sockets.hang_up()
 
     async def send(self, request: Request, timeout: float) -> bytes:
         """The body of the answer; an exception of `quarterdeck.kube.errors` otherwise."""
@@ -262,7 +238,7 @@ class Transport:
                     ssl=self.connection.tls or True,
                     # Below the server's 90 s, so that we are the one who closes.
                     keepalive_timeout=60,
-                    socket_factory=self._socket,
+                    socket_factory=self._sockets.make,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=headers,
@@ -270,17 +246,6 @@ class Transport:
                 trust_env=False,
             )
         return self._session
-
-    def _socket(self, address: Any) -> socket.socket:
-        """A socket that notices within a minute that the other machine is gone."""
-        family, kind, protocol, _, _ = address
-        sock = socket.socket(family, kind, protocol)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEP_ALIVE:
-            if hasattr(socket, name):  # Linux has all of them
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        self._sockets.add(sock)
-        return sock
 
 
 def _drop(wire: asyncio.Transport | None) -> None:

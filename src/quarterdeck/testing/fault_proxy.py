@@ -29,6 +29,7 @@ from yarl import URL
 from quarterdeck.kube import Connection, load_kubeconfig
 from quarterdeck.kube.auth import load_pem_pair
 from quarterdeck.kube.connection import verified_tls
+from quarterdeck.kube.sockets import Sockets
 from quarterdeck.localcluster.certificates import LOCAL_HOSTS, Plan, issue, new_authority
 from quarterdeck.localcluster.kubeconfig import with_token
 
@@ -203,8 +204,9 @@ class FaultProxy:
 
     async def _start(self) -> None:
         bare = verified_tls(ca_data=_authorities(self._upstream.tls))
-        self._as_user = aiohttp.ClientSession(connector=_connector(self._upstream.tls))
-        self._as_token = aiohttp.ClientSession(connector=_connector(bare))
+        self._sockets = Sockets()
+        self._as_user = aiohttp.ClientSession(connector=self._connector(self._upstream.tls))
+        self._as_token = aiohttp.ClientSession(connector=self._connector(bare))
         self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -227,6 +229,13 @@ class FaultProxy:
         await asyncio.gather(*stalled, return_exceptions=True)
         await self._as_user.close()
         await self._as_token.close()
+        await self._sockets.hang_up()
+
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
+        # Not kept alive: a server that was restarted must not be met on an old connection.
+        return aiohttp.TCPConnector(
+            ssl=tls or False, limit=0, force_close=True, socket_factory=self._sockets.make
+        )
 
     async def _cut_all(self) -> int:
         cut = list(self._open)
@@ -359,11 +368,6 @@ def _status(code: int, reason: str) -> dict[str, object]:
 
 def _passed_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     return CIMultiDict((n, v) for n, v in headers.items() if n.lower() not in _NOT_PASSED_ON)
-
-
-def _connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
-    # Not kept alive: a server that was restarted must not be met on an old connection.
-    return aiohttp.TCPConnector(ssl=tls or False, limit=0, force_close=True)
 
 
 def _authorities(tls: ssl.SSLContext | None) -> str | None:
