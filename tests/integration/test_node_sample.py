@@ -1,5 +1,6 @@
 """The sample operator from its own Deployment, under its own account, on `this-machine`."""
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.api.meta import Object
+from quarterdeck.status.staleness_marks import checking_message, verdict_message
+from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
@@ -112,3 +115,48 @@ def test_rights_taken_away_are_told_and_given_back_it_goes_on(sample: ThisMachin
     )
     text = sample.get("note", "second")["spec"]["text"]
     sample.wait(lambda: text_of(sample, "second"), lambda seen: seen == text)
+
+
+def test_it_reports_and_answers_the_staleness_challenge(
+    sample: ThisMachine, answer_monitor: AnswerMonitor
+) -> None:
+    """With nothing to do; asked twice, the second time by a verdict on all its conditions."""
+
+    def reported() -> Object:
+        found = sample.kubectl(
+            "get", "clusteroperator", "sample", "--ignore-not-found", "--output=json"
+        )
+        return json.loads(found).get("status", {}) if found else {}
+
+    said = sample.wait(reported)
+    assert {it["type"]: it["status"] for it in said["conditions"]} == {
+        "Available": "True",
+        "Progressing": "False",
+        "Degraded": "False",
+        "Upgradeable": "True",
+    }
+    assert said["versions"] == [{"name": "operator", "version": "0.0.1-snapshot"}]
+    assert [(it["resource"], it["name"]) for it in said["relatedObjects"]] == [
+        ("namespaces", NAMESPACE),
+        ("leases", "sample-operator"),
+        ("notes", ""),
+    ]
+
+    def mark(conditions: list[Object]) -> None:
+        patch = json.dumps({"status": {"conditions": conditions}})
+        how = ("--subresource=status", "--type=merge", "--field-manager=quarterdeck-staleness")
+        sample.kubectl("patch", "clusteroperator", "sample", *how, f"--patch={patch}")
+
+    def told() -> list[tuple[str, str, str]]:
+        return [(it["type"], it["status"], it["message"]) for it in reported()["conditions"]]
+
+    before = told()
+    mark([it | {"message": checking_message(it["message"])} for it in said["conditions"]])
+    sample.wait(told, lambda seen: seen == before)
+    verdict = [
+        it | {"status": "Unknown", "message": verdict_message(it["message"], it["status"], 1200)}
+        for it in said["conditions"]
+    ]
+    mark(verdict)
+    sample.wait(told, lambda seen: seen == before)
+    assert sample.wait(lambda: "sample" in answer_monitor.slowest), "the monitor has measured it"

@@ -7,6 +7,8 @@
     crds               Quarterdeck's resource types, in the control plane for all later tests
     clean_cluster      cluster-scoped objects that the test makes are removed after it
     this_machine       the node where pods of our images run as processes, in the test's namespace
+    answer_monitor     fails the test when a running operator does not answer a staleness challenge
+                       within 30 s; on wherever `this_machine` is
     fault_proxy        a proxy in front of the control plane that misbehaves on request, and counts
     new_control_plane  makes further control planes, for faults; gone after the test
 
@@ -26,6 +28,7 @@ import pytest
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
     from quarterdeck.localcluster.controlplane import ControlPlane
+    from quarterdeck.testing.answer_monitor import AnswerMonitor
     from quarterdeck.testing.fault_proxy import FaultProxy
     from quarterdeck.testing.this_machine import ThisMachine
 
@@ -48,6 +51,37 @@ class NewControlPlane(Protocol):
 
     def __call__(self, *, started: bool = True, **options: Any) -> "ControlPlane":
         """A control plane of its own; options are those of `ControlPlane`."""
+
+
+SLOWEST = pytest.StashKey[dict[str, float]]()
+"""Each operator's slowest answer to the staleness challenge, in seconds."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its answers to the run that started it."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["quarterdeck_slowest"] = session.config.stash.get(SLOWEST, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker has ended: take its answers."""
+    theirs = getattr(node, "workeroutput", {}).get("quarterdeck_slowest", {})
+    ours = node.config.stash.setdefault(SLOWEST, {})
+    for name, seconds in theirs.items():
+        ours[name] = max(seconds, ours.get(name, 0.0))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how soon the operators answered."""
+    slowest = config.stash.get(SLOWEST, {})
+    if slowest:
+        from quarterdeck.testing.answers import summary
+
+        terminalreporter.section("slowest answers to the staleness challenge")
+        for line in summary(slowest):
+            terminalreporter.write_line(line)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -147,8 +181,31 @@ def node_agent(control_plane: "ControlPlane") -> "ControlPlane":
     return control_plane
 
 
+@pytest.fixture(scope="session")
+def session_answer_monitor(
+    control_plane: "ControlPlane", pytestconfig: pytest.Config
+) -> "Iterator[AnswerMonitor]":
+    """Follows the shared control plane's operators to the end of the run."""
+    from quarterdeck.testing.answer_monitor import AnswerMonitor
+
+    with AnswerMonitor(control_plane.kubeconfig) as monitor:
+        yield monitor
+        pytestconfig.stash[SLOWEST] = monitor.slowest
+
+
 @pytest.fixture
-def this_machine(node_agent: "ControlPlane", namespace: str) -> "ThisMachine":
+def answer_monitor(session_answer_monitor: "AnswerMonitor") -> "Iterator[AnswerMonitor]":
+    """Fails the test when an operator that ran in it was late to answer; see `AnswerMonitor`."""
+    session_answer_monitor.failures()  # what there was before is not this test's
+    yield session_answer_monitor
+    if late := session_answer_monitor.failures():
+        pytest.fail("\n".join(map(str, late)), pytrace=False)
+
+
+@pytest.fixture
+def this_machine(
+    node_agent: "ControlPlane", namespace: str, answer_monitor: "AnswerMonitor"
+) -> "ThisMachine":
     """The node `this-machine`, as seen from this test's namespace."""
     from quarterdeck.testing.this_machine import ThisMachine
 

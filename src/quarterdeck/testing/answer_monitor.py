@@ -1,0 +1,170 @@
+"""Follows all ClusterOperators during a test run, and finds those that do not answer in time.
+
+    with AnswerMonitor(kubeconfig) as monitor:
+        monitor.runs("mine")             # an operator that the test runs by itself
+        with monitor.excused("mine"):    # the test keeps it from answering on purpose
+            ...
+        assert not monitor.failures()
+
+What is judged is decided in `answers`. An operator *runs* while its own Deployment has a ready
+replica, or while the test says so. Which Deployment that is, is read from its ClusterOperator:
+the one named as its Lease. About an operator of which neither is known nothing is said.
+
+It has a thread and an event loop of its own, so that tests of any kind can use it.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from quarterdeck.api.meta import DEPLOYMENTS, Key, Object
+from quarterdeck.kube import Cache, Client, load_kubeconfig
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+from quarterdeck.testing.answers import (
+    LIMIT,
+    Answers,
+    Late,
+    deployment_of,
+    has_ready_replicas,
+    is_marked,
+)
+
+
+class AnswerMonitor:
+    """Runs while its context lasts; all methods may be called from the test's thread."""
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        *,
+        limit: float = LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Follow the cluster that a kubeconfig names."""
+        self._kubeconfig = kubeconfig
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._answers = Answers(limit)
+        self._told: dict[str, bool] = {}
+        self._excused: set[str] = set()
+        self._operators: dict[str, Object] = {}
+        self._deployments: dict[Key, Object] = {}
+        self._synced = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="answer-monitor", daemon=True)
+        self._following: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        def stop() -> None:
+            if self._following is not None:
+                self._following.cancel()
+
+        self._loop.call_soon_threadsafe(stop)
+        self._thread.join()
+
+    # --- for the test
+
+    def runs(self, name: str, running: bool = True) -> None:
+        """From now on this operator runs, or does not, whatever its Deployment says."""
+        with self._lock:
+            self._told[name] = running
+            self._look(name)
+
+    @contextmanager
+    def excused(self, name: str) -> Iterator[None]:
+        """While this lasts the operator need not answer: the test keeps it from doing so."""
+        with self._lock:
+            self._excused.add(name)
+            self._look(name)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._excused.discard(name)
+                self._look(name)
+
+    def failures(self) -> list[Late]:
+        """The waits that were or are too long, since the last time this was asked."""
+        with self._lock:
+            late, self._answers.late = self._answers.late, []
+            return late + self._answers.overdue(self._clock())
+
+    @property
+    def slowest(self) -> dict[str, float]:
+        """Each operator's slowest answer in seconds."""
+        with self._lock:
+            return dict(self._answers.slowest)
+
+    def wait_synced(self, limit: float) -> bool:
+        """Whether what there is was seen within so many seconds."""
+        return self._synced.wait(limit)
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._follow())
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._loop.close()
+
+    async def _follow(self) -> None:
+        self._following = asyncio.current_task()
+        async with Client(load_kubeconfig(self._kubeconfig)) as client:
+            operators: Cache[Object] = Cache(client, PLAIN_CLUSTER_OPERATORS)
+            deployments: Cache[Object] = Cache(client, DEPLOYMENTS)
+            operators.subscribe(lambda it: self._operator_changed(it.key, it.new))
+            deployments.subscribe(lambda it: self._deployment_changed(it.key, it.new))
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(operators.run(), name="monitor of ClusterOperators")
+                tasks.create_task(deployments.run(), name="monitor of Deployments")
+                await deployments.wait_synced()
+                await operators.wait_synced()
+                self._synced.set()
+
+    def _operator_changed(self, key: Key, new: Object | None) -> None:
+        with self._lock:
+            if new is None:
+                self._operators.pop(key.name, None)
+                self._answers.gone(key.name, self._clock())
+                return
+            self._operators[key.name] = new
+            self._look(key.name)
+
+    def _deployment_changed(self, key: Key, new: Object | None) -> None:
+        with self._lock:
+            if new is None:
+                self._deployments.pop(key, None)
+            else:
+                self._deployments[key] = new
+            for name, operator in self._operators.items():
+                if deployment_of(operator) == key:
+                    self._look(name)
+
+    def _look(self, name: str) -> None:
+        """Judge an operator as it is now; the lock is held."""
+        operator = self._operators.get(name)
+        if operator is not None:
+            running = self._runs(name, operator) and name not in self._excused
+            self._answers.saw(name, marked=is_marked(operator), running=running, now=self._clock())
+
+    def _runs(self, name: str, operator: Object) -> bool:
+        if name in self._told:
+            return self._told[name]
+        where = deployment_of(operator)
+        return where is not None and has_ready_replicas(self._deployments.get(where))
