@@ -98,24 +98,15 @@ def condition(seen: Object, kind: str = "Ready") -> str:
 def test_a_node_that_was_given_up_for_lost_is_ready_again(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """The API server is away for longer than the node's Lease, and then the node is.
+    """First the node is away for longer than its Lease, and then the API server is.
 
-    In between the pod's process goes on. The second time others have said that the node is not
-    to be reached and its pod not ready, which the node puts right when it is back.
+    The first time others say that the node is not to be reached and its pod not ready, which the
+    node puts right when it is back. All the time the pod's process goes on.
     """
     node, runs = ThisMachine(plane, "default"), tmp_path / "runs"
     runs.mkdir()
     node.apply(steady_pod(runs))
     before = node.wait_pod("steady", lambda seen: condition(seen) == "True")
-    plane.stop("kube-apiserver")
-    stopped = time.monotonic()
-    node.wait(lambda: time.monotonic() - stopped > 1.5 * LEASE)
-    beat = (runs / "beat").read_text()
-    node.wait(lambda: (runs / "beat").read_text(), lambda seen: seen != beat)
-    plane.start("kube-apiserver", "kube-controller-manager")
-    lease = ("get", "lease", "this-machine", "--namespace=kube-node-lease", "--output=json")
-    old = json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"]
-    node.wait(lambda: json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"] != old)
 
     plane.pause("this-machine")
     try:
@@ -123,14 +114,91 @@ def test_a_node_that_was_given_up_for_lost_is_ready_again(
         node.wait_pod("steady", lambda seen: condition(seen) == "False")
     finally:
         plane.resume("this-machine")
+    wait_until_well(node)
+
+    plane.stop("kube-apiserver")
+    stopped, beat = time.monotonic(), (runs / "beat").read_text()
+    node.wait(lambda: time.monotonic() - stopped > 1.5 * LEASE)
+    node.wait(lambda: (runs / "beat").read_text(), lambda seen: seen != beat)
+    plane.start("kube-apiserver", "kube-controller-manager")
+    lease = ("get", "lease", "this-machine", "--namespace=kube-node-lease", "--output=json")
+    old = json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"]
+    node.wait(lambda: json.loads(plane.kubectl(*lease).stdout)["spec"]["renewTime"] != old)
+    wait_until_well(node)
+
+    after = node.get("pod", "steady")
+    assert status(after)["restartCount"] == 0
+    assert status(after)["containerID"] == status(before)["containerID"]
+    assert len((runs / "starts").read_text().splitlines()) == 1, "one process, all the time"
+    written = plane.layout.log_of("this-machine").read_text().count("node is ready")
+    assert written <= 6, "its status is written when it is not so, and not at each look"
+
+
+def wait_until_well(node: ThisMachine) -> None:
+    """The node and its pod are ready, and nothing keeps other pods away."""
     node.wait(lambda: node.get("node", "this-machine"), lambda seen: condition(seen) == "True")
-    after = node.wait_pod("steady", lambda seen: condition(seen) == "True")
+    node.wait_pod("steady", lambda seen: condition(seen) == "True")
     node.wait(
         lambda: node.get("node", "this-machine")["spec"]["taints"],
         lambda seen: [taint["key"] for taint in seen] == ["quarterdeck.dev/node"],
     )
-    written = plane.layout.log_of("this-machine").read_text().count("node is ready")
-    assert written <= 4, "its status is written when it is not so, and not at each look"
-    assert status(after)["restartCount"] == 0
-    assert status(after)["containerID"] == status(before)["containerID"]
-    assert len((runs / "starts").read_text().splitlines()) == 1, "one process, all the time"
+
+
+def test_what_nobody_was_told_of_is_not_run_again(plane: ControlPlane, tmp_path: Path) -> None:
+    """Without an API server a Job ends well and a pod's main container begins; then kill -9.
+
+    The Job is done, and the main container, which may run but once, has failed.
+    """
+    node, runs = ThisMachine(plane, "default"), tmp_path / "runs"
+    runs.mkdir()
+    until_told = "until [ -e /runs/go ]; do sleep 0.05; done"
+
+    def container(name: str, script: str) -> dict[str, Any]:
+        mounts = [{"name": "runs", "mountPath": "/runs"}]
+        command = ["sh", "-c", script]
+        return {"name": name, "image": "quarterdeck", "command": command, "volumeMounts": mounts}
+
+    base = {
+        "restartPolicy": "Never",
+        "volumes": [{"name": "runs", "hostPath": {"path": str(runs)}}],
+    }
+    job = {"containers": [container("main", f"{until_told}; echo job >> /runs/log")]}
+    once = {
+        "initContainers": [container("init", until_told)],
+        "containers": [container("main", "echo once >> /runs/log; sleep 1000")],
+    }
+    spec = {"template": {"spec": base | job}}
+    meta = {"name": "job"}
+    node.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
+    node.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"}, "spec": base | once}
+    )
+
+    def begun() -> list[Object]:
+        pods = node.list("pods")
+        kinds = ("containerStatuses", "initContainerStatuses")
+        return [
+            pod
+            for pod in pods
+            if any(
+                "running" in each["state"] for kind in kinds for each in pod["status"].get(kind, [])
+            )
+        ]
+
+    node.wait(begun, lambda seen: len(seen) == 2)
+    plane.stop("kube-apiserver")
+    (runs / "go").touch()
+    node.wait(
+        lambda: (runs / "log").exists() and sorted((runs / "log").read_text().split()),
+        lambda seen: seen == ["job", "once"],
+    )
+    node.wait(lambda: list(plane.layout.pods.glob("*/logs/main/0.exit")))
+    plane.kill("this-machine")
+    plane.start("kube-apiserver", "kube-controller-manager")
+    plane.start("this-machine")
+    node.wait(lambda: node.get("job", "job")["status"].get("succeeded"))
+    failed = node.wait_pod("once", lambda seen: seen["status"]["phase"] == "Failed")
+    ended = status(failed)["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+    assert sorted((runs / "log").read_text().split()) == ["job", "once"]
+    assert len(node.list("pods", "job-name=job")) == 1

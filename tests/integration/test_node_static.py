@@ -108,3 +108,9 @@ def test_a_static_pod_runs_when_there_is_no_api_server(plane: ControlPlane, tmp_
     plane.start("kube-apiserver")
     node.wait(lambda: [pod for pod in node.list("pods") if is_running(pod)])
     assert files.said() == ["alone"]
+    # Its file goes while no agent runs: so does its mirror, and what it had on disk.
+    plane.kill("this-machine")
+    (files.directory / "web.json").unlink()
+    plane.start("this-machine")
+    node.wait(lambda: node.list("pods"), lambda seen: not seen)
+    node.wait(lambda: not list(plane.layout.pods.iterdir()))

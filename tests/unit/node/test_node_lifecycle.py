@@ -1,6 +1,7 @@
 """What happens to a pod, decided without a process, a server or a clock of its own."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.adoption import adopt
 from quarterdeck.localcluster.node.containers import Container, Exit, Health, Observed, Run
+from quarterdeck.localcluster.node.exits import Begun, exit_path, last_begun, write_exit
 from quarterdeck.localcluster.node.lifecycle import (
     Action,
     BackOff,
@@ -411,8 +413,9 @@ def test_a_report_repeated_later_says_the_same() -> None:
     assert reported(the_pod, 500, main=running()) == the_pod["status"]
 
 
-def states(the_pod: Object, **begun: int) -> dict[str, Container]:
-    return adopt(the_pod, begun, after(50))
+def states(the_pod: Object, **begun: int | Begun) -> dict[str, Container]:
+    runs = {name: Begun(it) if isinstance(it, int) else it for name, it in begun.items()}
+    return adopt(the_pod, runs, after(50))
 
 
 def test_a_run_that_died_with_the_agent_is_started_again() -> None:
@@ -442,6 +445,48 @@ def test_a_run_begun_but_never_reported_is_not_begun_again() -> None:
     assert planned(the_pod, 50, **states(the_pod, main=0)).actions == ()
 
 
+def test_an_end_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """On a machine that was booted since; what is spoilt tells nothing but that it was begun."""
+    path = tmp_path / "7.log"
+    path.touch()
+    (tmp_path / "6.log").touch()
+    assert last_begun(tmp_path, after(50)) == Begun(7)
+    write_exit(path, Exit(code=3, started=after(1), finished=after(9), reason="Error"))
+    rebooted = Instant(after(50).wall, 5.0)
+    begun = last_begun(tmp_path, rebooted)
+    assert begun is not None
+    assert begun.exit is not None
+    assert (begun.number, begun.exit.code, begun.exit.reason) == (7, 3, "Error")
+    assert (begun.exit.finished, begun.exit.started.boot) == (Instant(after(9).wall, -36), -44)
+    exit_path(path).write_text("{")
+    assert last_begun(tmp_path, after(50)) == Begun(7)
+    assert last_begun(tmp_path / "none", after(50)) is None
+
+
+def test_a_run_that_ended_unreported_is_known_by_what_is_on_disk() -> None:
+    """A Job's container that was done while nobody could be told: done, and not run again."""
+    the_pod = pod(box(), restartPolicy="Never")
+    the_pod["status"] = reported(the_pod, main=running())
+    done = Begun(0, Exit(code=0, started=T0, finished=after(9)))
+    containers = states(the_pod, main=done)
+    assert planned(the_pod, 50, **containers).actions == ()
+    status = reported(the_pod, 50, **containers)
+    assert status["phase"] == "Succeeded"
+    terminated = status["containerStatuses"][0]["state"]["terminated"]
+    assert (terminated["exitCode"], terminated["finishedAt"]) == (0, "2026-03-01T12:00:09Z")
+
+
+def test_a_later_run_counts_even_where_the_status_tells_of_an_end() -> None:
+    """The status is older than the disk: the run after the one it tells of was begun already."""
+    the_pod = pod(box(), restartPolicy="OnFailure")
+    the_pod["status"] = reported(the_pod, main=ended(3, restarts=1))
+    assert "terminated" in the_pod["status"]["containerStatuses"][0]["state"]
+    begun = states(the_pod, main=2)
+    assert planned(the_pod, 50, **begun).actions == (start("main", 3, 1),)
+    done = Begun(2, Exit(code=0, started=T0, finished=after(9)))
+    assert planned(the_pod, 50, **states(the_pod, main=done)).actions == ()
+
+
 def test_a_crash_loop_goes_on_where_it_was() -> None:
     """Back-off and restart count survive the agent."""
     the_pod = pod(box())
@@ -468,7 +513,7 @@ class World:
         self.pod, self.now, self.removed = the_pod, 0.0, False
         self.containers: dict[str, Container] = {}
         self.starts: list[str] = []
-        self.begun: dict[str, int] = {}
+        self.begun: dict[str, Begun] = {}
         self.jumped = 0.0
 
     def carry_out(self, action: Action) -> None:
@@ -483,8 +528,9 @@ class World:
                     run=run, restarts=restarts, crashes=crashes, last=old.exit
                 )
                 self.starts.append(name)
-                assert restarts > self.begun.get(name, -1), "each run has a number of its own"
-                self.begun[name] = restarts
+                number = self.begun.get(name, Begun(-1)).number
+                assert restarts > number, "each run has a number of its own"
+                self.begun[name] = Begun(restarts)
             case RunPreStop(container=name):
                 self.mark(name, stopping_since=self.moment, pre_stop_pending=True)
             case Terminate(container=name):
@@ -512,7 +558,9 @@ class World:
     def end(self, name: str, code: int) -> None:
         run = self.run_of(name)
         if run.exit is None:
-            self.mark(name, exit=Exit(code=code, started=run.started, finished=self.moment))
+            ended = Exit(code=code, started=run.started, finished=self.moment)
+            self.mark(name, exit=ended)
+            self.begun[name] = Begun(self.containers[name].restarts, ended)
 
     def step(self, *, reported: bool = True) -> Plan:
         seen = Observed(pod=self.pod, containers=self.containers)
@@ -642,7 +690,7 @@ def test_a_clock_set_while_no_agent_ran_makes_no_wait_longer(jump: float) -> Non
     """All that is known then are times of day: the back-off is cut short at worst, never grown."""
     the_pod = pod(box())
     the_pod["status"] = reported(the_pod, 45, main=ended(3, at=45, restarts=2, crashes=2))
-    containers = adopt(the_pod, {"main": 2}, after(50, jump))
+    containers = adopt(the_pod, {"main": Begun(2)}, after(50, jump))
     decided = plan(observed(the_pod, containers), BACK_OFF, after(50, jump))
     if decided.wake is None:
         assert decided.actions == (start("main", 3, 3),)

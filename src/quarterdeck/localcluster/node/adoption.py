@@ -1,4 +1,4 @@
-"""What became of the pods that ran before the agent: their histories, from their status alone.
+"""What became of the pods that ran before the agent: their histories, from what was told of them.
 
 The processes of an agent that was killed died with it, so nothing is found running. What each
 container is to do next is decided by `lifecycle`, as ever.
@@ -8,14 +8,15 @@ from typing import Any
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.containers import KILLED, Container, Exit, Run, all_containers
+from quarterdeck.localcluster.node.exits import Begun
 from quarterdeck.localcluster.node.times import Instant, parse_time
 
 
-def adopt(pod: Object, begun: dict[str, int], now: Instant) -> dict[str, Container]:
-    """The containers' histories when the agent starts: from the pod's status alone.
+def adopt(pod: Object, begun: dict[str, Begun], now: Instant) -> dict[str, Container]:
+    """The containers' histories when the agent starts: from the pod's status, and from the disk.
 
-    The processes died with the agent before. `begun` says which run of each container was
-    begun last, by its number: one may have been begun without its status being written.
+    The processes died with the agent before. `begun` says which run of each container was begun
+    last: one may have been begun, and have ended, without its status being written.
     """
     status = pod.get("status", {})
     said = {
@@ -24,21 +25,26 @@ def adopt(pod: Object, begun: dict[str, int], now: Instant) -> dict[str, Contain
         for entry in status.get(field) or []
     }
     return {
-        spec["name"]: _adopted(said.get(spec["name"], {}), begun.get(spec["name"], -1), now)
+        spec["name"]: _adopted(said.get(spec["name"], {}), begun.get(spec["name"], Begun(-1)), now)
         for spec in all_containers(pod)
     }
 
 
-def _adopted(status: dict[str, Any], begun: int, now: Instant) -> Container:
-    """One container's history from its status."""
+def _adopted(status: dict[str, Any], begun: Begun, now: Instant) -> Container:
+    """One container's history from its status, and its last run that was begun."""
     restarts = int(status.get("restartCount", 0))
     state, last = status.get("state") or {}, status.get("lastState") or {}
     previous = _exit(last["terminated"], now) if "terminated" in last else None
-    if "terminated" in state:
+    if "terminated" in state and begun.number <= restarts:
         return _ended(_exit(state["terminated"], now), restarts, restarts, previous)
-    unknown = "running" in state or begun > restarts or (begun == restarts and previous is None)
+    number = begun.number
+    unknown = "running" in state or number > restarts or (number == restarts and previous is None)
     if not unknown:
         return _ended(previous, restarts, restarts, None) if previous else Container()
+    if "terminated" in state:
+        previous = _exit(state["terminated"], now)
+    if begun.exit is not None and number >= restarts:
+        return _ended(begun.exit, number, number, previous)
     began = parse_time(state["running"]["startedAt"]) if "running" in state else now.wall
     lost = Exit(
         code=KILLED,
@@ -49,7 +55,7 @@ def _adopted(status: dict[str, Any], begun: int, now: Instant) -> Container:
         container_id=status.get("containerID", ""),
     )
     # Not the container's fault: it is started again at once, whatever its past.
-    return _ended(lost, max(restarts, begun), 0, previous)
+    return _ended(lost, max(restarts, number), 0, previous)
 
 
 def _ended(ended: Exit, restarts: int, crashes: int, last: Exit | None) -> Container:

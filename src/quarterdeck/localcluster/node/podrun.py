@@ -25,6 +25,7 @@ from quarterdeck.localcluster.node.containers import (
     all_containers,
 )
 from quarterdeck.localcluster.node.entry import Entry, entry_path, write_entry
+from quarterdeck.localcluster.node.exits import Begun, exit_path, last_begun, write_exit
 from quarterdeck.localcluster.node.lifecycle import Start
 from quarterdeck.localcluster.node.logs import LogWriter, files
 from quarterdeck.localcluster.node.probes import Outcome, Row, follow_probe, make_probe
@@ -67,7 +68,8 @@ class PodRun:
         self._logs: dict[str, LogWriter] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         now = clock()
-        self.containers = adopt(pod, self._begun(pod), now)
+        self._leaving = False
+        self.containers = adopt(pod, self._begun(pod, now), now)
         told = pod.get("status", {}).get("startTime")
         self._began = now.when_it_was(parse_time(told)) if told else now
 
@@ -147,6 +149,7 @@ class PodRun:
 
     async def end(self, seconds: float) -> None:
         """End all processes: SIGTERM, and SIGKILL after so many seconds."""
+        self._leaving = True
         for process in self._processes.values():
             process.signal(signal.SIGTERM)
         ends = [process.ended for process in self._processes.values()]
@@ -175,6 +178,8 @@ class PodRun:
             container_id=run.container_id,
         )
         self._change_run(name, exit=end)
+        if not self._leaving:  # it ended because the agent does, which is no end of its own
+            write_exit(self.log_path(name, self.containers[name].restarts), end)
         self._logs.pop(name, None)
         for task in self._tasks.pop(name, set()):
             task.cancel()
@@ -260,18 +265,15 @@ class PodRun:
         if run := self.containers[name].run:
             self._change(name, run=msgspec.structs.replace(run, **fields))
 
-    def _begun(self, pod: Object) -> dict[str, int]:
-        """The highest number of a run that was begun, of each container, by its logs."""
-        begun = {}
-        for spec in all_containers(pod):
-            logs = self.log_path(spec["name"], 0).parent.glob("*.log")
-            numbers = [int(path.stem) for path in logs if path.stem.isdecimal()]
-            if numbers:
-                begun[spec["name"]] = max(numbers)
-        return begun
+    def _begun(self, pod: Object, now: Instant) -> dict[str, Begun]:
+        """The last run that was begun, of each container, by its logs."""
+        names = [spec["name"] for spec in all_containers(pod)]
+        found = {name: last_begun(self.log_path(name, 0).parent, now) for name in names}
+        return {name: begun for name, begun in found.items() if begun is not None}
 
     def _drop_old_logs(self, name: str, number: int) -> None:
         """Keep the logs of the run before and of this one."""
         for old in range(max(0, number - 3), number - 1):
-            for path in files(self.log_path(name, old)):
-                path.unlink(missing_ok=True)
+            path = self.log_path(name, old)
+            for left in (*files(path), exit_path(path)):
+                left.unlink(missing_ok=True)
