@@ -103,10 +103,15 @@ def test_whatever_is_in_a_file_it_is_a_pod_or_broken(
     meta: object, spec: object, container: dict[str, object]
 ) -> None:
     named = {"name": "x"} | (meta if isinstance(meta, dict) else {})
+    deep = {
+        "volumes": [{"name": "x", "projected": {"sources": [spec]}}, {"name": "y", "secret": meta}],
+        "containers": [{"name": "x", "env": [{"valueFrom": spec}], "envFrom": [container]}],
+    }
     for pod in (
         meta,
         {"kind": "Pod", "metadata": meta, "spec": spec},
         {"kind": "Pod", "metadata": named, "spec": {"containers": [container]}},
+        {"kind": "Pod", "metadata": {"name": "x"}, "spec": deep},
     ):
         try:
             assert parse_manifest(json.dumps(pod).encode(), "n")["spec"]["containers"]
