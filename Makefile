@@ -31,6 +31,7 @@ down: setup ## Stop the local cluster
 	@$(BIN)/quarterdeck local down
 
 test: setup lint ## Run the linters and all tests
+	@scripts/system-packages test
 	@$(BIN)/quarterdeck local binaries
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
