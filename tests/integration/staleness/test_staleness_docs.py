@@ -1,0 +1,133 @@
+"""The commands of docs/stale-operators.md, in their order."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.staleness.board import Board
+
+from quarterdeck.cli.run_options import OPTIONS
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.binaries import Binaries
+from quarterdeck.testing.operator_process import OperatorProcess
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "stale-operators.md").read_text()
+SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
+
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def commands(text: str) -> list[str]:
+    """Each with the lines of its here-document."""
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [part.rstrip() for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+
+
+def shell_in(directory: Path, binaries: Binaries, environment: dict[str, str]) -> Shell:
+    """A shell with `quarterdeck` and the pinned programs on its path."""
+    programs = directory / "programs"
+    programs.mkdir()
+    for name, path in binaries.paths.items():
+        (programs / name).symlink_to(path)
+    search = os.pathsep.join([str(Path(sys.executable).parent), str(programs), os.environ["PATH"]])
+    variables = os.environ | {"PATH": search, "KUBEBUILDER_ASSETS": str(programs)} | environment
+
+    def run(command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["sh", "-c", command],
+            env=variables,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Shell]:
+    """A newcomer's shell, with a home directory that has no cluster."""
+    home = tmp_path / "home"
+    home.mkdir()
+    state = home / ".local" / "state"
+    environment = {
+        "HOME": str(home),
+        "XDG_STATE_HOME": str(state),
+        "KUBECONFIG": str(state / "quarterdeck" / "local" / "kubeconfig"),
+    }
+    run = shell_in(tmp_path, control_plane_binaries, environment)
+    yield run
+    run("quarterdeck local down --purge")
+
+
+def until(run: Shell, command: str, wanted: str) -> None:
+    """Return when a command prints this."""
+    deadline = time.monotonic() + 120
+    while (seen := run(command).stdout.strip()) != wanted:
+        assert time.monotonic() < deadline, f"{command}: {seen}"
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Path) -> None:
+    """With a shorter interval than the document's minute; the waiting is done here."""
+    available = (
+        "kubectl get clusteroperator sample --output "
+        "jsonpath='{.status.conditions[?(@.type==\"Available\")].status}'"
+    )
+    stopped = False
+    for command in commands(SEE):
+        if "scale" in command:
+            stopped = command.endswith(" 0")
+        done = newcomer(command)
+        # With an interval of seconds an operator is often seen while it is asked.
+        wanted = ({1} if stopped else {0, 3}) if " explain " in command else {0}
+        assert done.returncode in wanted, f"{command}: {done.stdout}{done.stderr}"
+        if "local up" in command:
+            assert "silent for 1m" in done.stdout
+            (file,) = (tmp_path / "home").rglob("manifests/staleness.yaml")
+            quicker = file.read_text().replace("--interval=60s", "--interval=3s\n    - --grace=0s")
+            file.write_text(quicker)
+            until(newcomer, available, "True")
+        if "scale" in command:
+            until(newcomer, available, "Unknown" if stopped else "True")
+        if "get events" in command:
+            assert "OperatorStale" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_certificate_of_the_document_is_the_checkers(
+    control_plane: ControlPlane, board: Board, control_plane_binaries: Binaries, tmp_path: Path
+) -> None:
+    """What is made by hand there signs in here, with the rights that it needs."""
+    run = shell_in(tmp_path, control_plane_binaries, {"KUBECONFIG": str(control_plane.kubeconfig)})
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    for command in commands(YOURS):
+        done = run(command)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"
+    assert run(here).returncode == 0
+    board.create("dead")
+    access = f"--kubeconfig={tmp_path / 'kubeconfig'}"
+    options = ["--operator=staleness", "--interval=2s", "--grace=0s", access]
+    checker = OperatorProcess(options, tmp_path / "checker.log")
+    try:
+        board.wait_given_up("dead")
+    finally:
+        checker.kill()
+
+
+def test_the_document_has_all_options() -> None:
+    flags = [option.opts[0] for option in OPTIONS["staleness"]]
+    assert [flag for flag in flags if f"| `{flag}` |" not in TEXT] == []
