@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from quarterdeck.cli.main import cli
-from quarterdeck.cli.run import connect, identity
+from quarterdeck.cli.run import connect, identity, run
+from quarterdeck.cli.run_options import given_options
 from quarterdeck.kube import KubeconfigError
 from quarterdeck.operators import OPERATORS, field_manager
 
@@ -45,6 +47,40 @@ def test_wrong_options_are_a_usage_error(options: list[str], said: str) -> None:
     result = CliRunner().invoke(cli, ["run", *options])
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "given"),
+    [
+        pytest.param([], {}, {}, id="nothing: the settings have their own defaults"),
+        pytest.param(
+            [], {"RELEASE_VERSION": "1.2.3"}, {"release_version": "1.2.3"}, id="by the environment"
+        ),
+        pytest.param(
+            ["--release-version=2.0.0", "--cluster-profile=hypershift"],
+            {"RELEASE_VERSION": "1.2.3"},
+            {"release_version": "2.0.0", "profile": "hypershift"},
+            id="by options, which come first",
+        ),
+    ],
+)
+def test_an_operators_settings(
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    env: dict[str, str],
+    given: dict[str, str],
+) -> None:
+    """What is given, by operator; a variable for one that does not run is nobody's business."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    context = run.make_context("run", list(words))
+    found = given_options(context, ["cluster-version"])
+    assert found.get("cluster-version", {}) == given
+    if not words:
+        assert given_options(context, ["sample"]) == {}
+    else:
+        with pytest.raises(click.UsageError, match="--operator cluster-version"):
+            given_options(context, ["sample"])
 
 
 def test_a_kubeconfig_that_is_not_there_is_named_in_the_last_line(tmp_path: Path) -> None:

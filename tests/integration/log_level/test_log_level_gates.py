@@ -109,3 +109,18 @@ def test_an_entry_for_another_version_only_is_off_and_is_left_to_its_owner(
     theirs["featureGates"].append(ours)
     objects.send("PATCH", path, {"status": theirs}, merge=True)
     wait_verbosity(operator, 6)
+
+
+def test_in_a_hosted_cluster_the_object_means_nothing_even_if_somebody_brings_it(
+    objects: LogLevelObjects, run_cvo: Start
+) -> None:
+    """Its administrator is not the one who pays for the logs."""
+    objects.make_gates()
+    objects.make_config("TraceAll")
+    operator = run_cvo("--cluster-profile=hypershift")
+    operator.logged("feature gates reported")
+    eventually(lambda: upgradeable(objects), "a look at everything")
+    started = [line["controller"] for line in operator.lines("controller started")]
+    assert not [name for name in started if "log-level" in name]
+    assert not operator.lines("first line at this log level")
+    assert "status" not in objects.config()

@@ -4,6 +4,7 @@ Each part hangs its controllers into the manager by itself. Resource types may b
 the operator starts, because it is the one that brings them: everything it watches is optional.
 """
 
+from quarterdeck.api.custom_resource import SELF_MANAGED
 from quarterdeck.controller import Manager
 from quarterdeck.operators.cluster_version.feature_gates.controller import add_feature_gates
 from quarterdeck.operators.cluster_version.log_level.controller import add_log_level
@@ -15,7 +16,10 @@ from quarterdeck.operators.cluster_version.version.controller import add_cluster
 def setup(manager: Manager, settings: Settings) -> None:
     """Add the operator's controllers."""
     add_feature_gates(manager, settings)
-    add_log_level(manager, settings)
+    # In a hosted cluster the log level belongs to those who run the control plane, even if
+    # somebody brings the type.
+    if settings.profile in SELF_MANAGED:
+        add_log_level(manager, settings)
     if settings.releases:
         add_cluster_version(manager, settings)
     else:

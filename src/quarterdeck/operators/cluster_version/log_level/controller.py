@@ -98,6 +98,9 @@ class LogLevel:
         """Put the level in force in this replica."""
         seen = self._observe()
         decision = self._apply(seen)
+        if seen.config is not None and unobserved(seen.config) is None:
+            # Told by the leader: whoever leads next has nothing to tell of it.
+            self._switch.untold_change()
         log.v(4).info(
             "log level decided",
             log_level=decision.level or "start-up",

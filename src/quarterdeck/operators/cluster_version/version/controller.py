@@ -40,6 +40,7 @@ from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
 from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.skipped import SkippedManifests
 from quarterdeck.operators.cluster_version.sync import Cluster
 from quarterdeck.operators.cluster_version.version.announce import announcements
 from quarterdeck.operators.cluster_version.version.blockers import blockers
@@ -119,6 +120,7 @@ class VersionController:
         )
         directory = Path(settings.releases) if settings.releases else None
         self._payloads = Payloads(directory, settings.profile, manager.clock)
+        self._skipped = SkippedManifests()
         self._standing = NONE
         self._written = float("-inf")
 
@@ -213,6 +215,7 @@ class VersionController:
             decision.loaded.payload,
             self._settings.profile,
         )
+        self._skipped.tell(decision.loaded.payload, decision.loaded.hash, observed)
         return work_for(decision.loaded.payload, decision.loaded.hash, observed, decision.history)
 
     async def _report(
