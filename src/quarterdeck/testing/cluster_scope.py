@@ -69,9 +69,10 @@ def _collections(requests: Requests) -> list[str]:
             base = f"{root}/{name}/{version['version']}" if name else f"{root}/{version['version']}"
             found += [
                 f"{base}/{resource['resource']}"
-                for resource in version.get("resources", [])
+                # Null, for a moment, of a group whose definitions have just come.
+                for resource in version.get("resources") or ()
                 if resource["scope"] == "Cluster"
-                and {"list", "delete"} <= set(resource["verbs"])
+                and {"list", "delete"} <= set(resource["verbs"] or ())
                 and resource["resource"] not in _LEFT_ALONE
             ]
     return found
