@@ -58,10 +58,21 @@ def brings_others(identity: Identity) -> bool:
 class _Item:
     """A manifest, with what was found out about it."""
 
-    __slots__ = ("desired", "expected", "identity", "key", "manifest", "settled")
+    __slots__ = (
+        "desired",
+        "expected",
+        "followed",
+        "identity",
+        "idle",
+        "key",
+        "manifest",
+        "settled",
+    )
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, mode: Mode) -> None:
         self.manifest = manifest
+        self.idle = _is_idle(manifest, mode)
+        self.followed: Followed | None = None
         self.identity = manifest.identity
         self.expected = expected_versions(manifest)
         self.key = Key(self.identity.namespace, self.identity.name)
@@ -74,7 +85,7 @@ class Applier:
     """Applies the manifests of one run; they are named by their place in it."""
 
     def __init__(self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster) -> None:
-        self._items = [_Item(manifest) for manifest in manifests]
+        self._items = [_Item(manifest, mode) for manifest in manifests]
         self._mode = mode
         self._cluster = cluster
         self._coming = _coming(manifests) if mode is not Mode.UPDATING else frozenset()
@@ -82,12 +93,13 @@ class Applier:
     def look(self, step: int) -> Outcome | None:
         """What comes of the manifest without a request; None if one is needed."""
         item = self._items[step]
-        if _is_idle(item, self._mode):
+        if item.idle:
             return DONE
-        followed = self._cluster.followed(item.manifest)
-        if followed is None:
-            return None
-        found = self._judge(item, followed)
+        if item.followed is None:
+            item.followed = self._cluster.followed(item.manifest)
+            if item.followed is None:
+                return None
+        found = self._judge(item, item.followed)
         return None if isinstance(found, Write | Delete) else found
 
     async def attempt(self, step: int) -> Outcome:
@@ -199,12 +211,12 @@ class Applier:
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
 
 
-def _is_idle(item: _Item, mode: Mode) -> bool:
+def _is_idle(manifest: Manifest, mode: Mode) -> bool:
     """Whether there is nothing to be done in this mode, whatever the cluster has."""
     if mode is Mode.UPDATING:
         return False
-    return item.manifest.annotations.get(known.DELETE) == "true" or (
-        mode is Mode.RECONCILING and is_job(item.identity)
+    return manifest.annotations.get(known.DELETE) == "true" or (
+        mode is Mode.RECONCILING and is_job(manifest.identity)
     )
 
 
