@@ -59,6 +59,7 @@ def test_processes_go_with_the_agent_and_come_back_once(
     mark = f"{this_machine.namespace}-always"
     this_machine.apply(pod("always", f"echo up; sleep 1000 # {mark}"))
     first = this_machine.wait_pod("always", is_running)
+    this_machine.wait_logged("always", "up")
     assert processes_with(mark)
     plane.kill("this-machine")
     this_machine.wait(lambda: not processes_with(mark))
