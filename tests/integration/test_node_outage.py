@@ -95,6 +95,7 @@ def condition(seen: Object, kind: str = "Ready") -> str:
     return str(found[0]["status"]) if found else ""
 
 
+@pytest.mark.slow
 def test_a_node_that_was_given_up_for_lost_is_ready_again(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def wait_until_well(node: ThisMachine) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_nobody_was_told_of_is_not_run_again(plane: ControlPlane, tmp_path: Path) -> None:
     """Without an API server a Job ends well and a pod's main container begins; then kill -9.
 

@@ -58,6 +58,7 @@ def ports(plane: ControlPlane) -> set[int]:
     return set(json.loads(plane.layout.ports.read_bytes()).values())
 
 
+@pytest.mark.slow
 def test_two_clusters_with_the_same_pods_do_not_know_of_each_other(
     this_machine: ThisMachine, new_control_plane: NewControlPlane
 ) -> None:
