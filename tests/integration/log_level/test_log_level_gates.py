@@ -59,6 +59,22 @@ def test_turned_off_the_object_is_ignored_and_turned_on_it_counts(
     assert objects.config()["status"]["observedGeneration"] == observed < generation
 
 
+def test_without_a_payload_cluster_version_claims_nothing(
+    objects: LogLevelObjects, run_cvo: Start
+) -> None:
+    """It is made where there is none, and made again when it is deleted."""
+    run_cvo()
+    eventually(lambda: upgradeable(objects) == "True", "a first status")
+    first = objects.find(f"{VERSIONS}/version")
+    said = {it["type"]: it["status"] for it in first["status"]["conditions"]}
+    assert said["Available"] == said["Progressing"] == said["Failing"] == "False"
+    assert "history" not in first["status"]
+    assert first["spec"]["clusterID"]
+    objects.send("DELETE", f"{VERSIONS}/version")
+    eventually(lambda: upgradeable(objects) == "True", "a new one")
+    assert objects.find(f"{VERSIONS}/version")["metadata"]["uid"] != first["metadata"]["uid"]
+
+
 def test_no_upgrade_cannot_be_left_again(objects: LogLevelObjects, run_cvo: Start) -> None:
     objects.make_gates()
     run_cvo()
