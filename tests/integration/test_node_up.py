@@ -17,6 +17,15 @@ PROGRAM = Path(sys.executable).with_name("quarterdeck")
 LIMIT = 240
 
 
+ALONE = """
+kind: Pod
+metadata: {name: alone}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: quarterdeck, command: [sleep, "1000"]}]
+"""
+
+
 class Local:
     """`quarterdeck local` with a state directory of its own, on programs that are there."""
 
@@ -66,15 +75,35 @@ def check_exec(local: Local) -> None:
         assert why in refused.stderr
 
 
-def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> None:
-    """Two nodes, two replicas; after `down` and `up` they run again, each one restart older."""
-    first = local.run("up", "--sample")
+def check_static_pods(local: Local, directory: Path) -> None:
+    """The pod of the directory runs, and `up` with another directory is refused."""
+    pod = ("pod/alone-this-machine", "--for=condition=Ready", "--timeout=90s")
+    ready = local.run("kubectl", "wait", *pod)
+    assert ready.returncode == 0, ready.stderr
+    assert local.run("up", "--static-pods", str(directory)).returncode == 0
+    refused = local.run("up", "--static-pods", str(directory.parent))
+    assert refused.returncode == 2
+    assert f"takes static pods from {directory}; to take them from" in refused.stderr
+    missing = local.run("up", "--static-pods", str(directory / "none"))
+    assert "does not exist" in missing.stderr
+
+
+def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local, tmp_path: Path) -> None:
+    """Two nodes, two replicas; after `down` and `up` they run again, each one restart older.
+
+    A directory of static pods is used while it is named, and no longer.
+    """
+    static = tmp_path / "static"
+    static.mkdir()
+    (static / "alone.yaml").write_text(ALONE)
+    first = local.run("up", "--sample", "--static-pods", str(static))
     assert first.returncode == 0, first.stderr
     assert "leading" in first.stdout
     assert "standing by" in first.stdout
     nodes = local.run("kubectl", "get", "nodes", "--output=name").stdout.split()
     assert nodes == ["node/simulated", "node/this-machine"]
     check_exec(local)
+    check_static_pods(local, static)
     assert local.run("down").returncode == 0
     assert local.run("up").returncode == 0
     # What the pods said last is true again only when the node's agent has looked at them.
@@ -83,6 +112,8 @@ def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local) -> No
         pods = ("pods", "--all", "--namespace=quarterdeck-sample", "--timeout=90s")
         again = local.run("kubectl", "wait", condition, *pods)
         assert again.returncode == 0, again.stderr
+    ended = ("pod/alone-this-machine", "--for=delete", "--timeout=90s")
+    assert local.run("kubectl", "wait", *ended).returncode == 0
 
 
 def test_without_bubblewrap_up_says_so_in_one_line(local: Local, tmp_path: Path) -> None:
