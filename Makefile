@@ -44,8 +44,9 @@ lint: setup ## Check style, types and import layers
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
 
-generate: setup ## Write the CRDs in deploy/crds from the types in quarterdeck.api
+generate: setup ## Write deploy/crds from the types in quarterdeck.api, and deploy/payload from deploy
 	@$(BIN)/python -m quarterdeck.api.generate deploy/crds
+	@$(BIN)/python -m quarterdeck.localcluster.own_payload deploy
 
 lock: setup ## Resolve the dependencies again and write the hashed requirements
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
