@@ -24,7 +24,7 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/system-packages
 	@touch $@
 
 up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it (LOG_LEVEL=Debug tells more)
-	@exec $(BIN)/quarterdeck local up --foreground --sample --staleness --cluster-version \
+	@exec $(BIN)/quarterdeck local up --foreground --payload --staleness \
 		$(if $(LOG_LEVEL),--cvo-log-level $(LOG_LEVEL))
 
 down: setup ## Stop the local cluster

@@ -43,6 +43,11 @@ def local() -> None:
 @click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
 @click.option("--cluster-version", is_flag=True, help="Run the cluster version operator too.")
 @click.option(
+    "--payload",
+    is_flag=True,
+    help="Run it, and let it install all operators from Quarterdeck's own release.",
+)
+@click.option(
     "--cvo-log-level",
     type=click.Choice(LEVELS, case_sensitive=False),
     help="Run it, and create its configuration with this log level, unless there is one already.",
@@ -61,6 +66,7 @@ def up(
     port: int | None,
     sample: bool,
     cluster_version: bool,
+    payload: bool,
     cvo_log_level: str | None,
     staleness: bool,
     static_pods: Path | None,
@@ -89,10 +95,11 @@ def up(
             binaries=_binaries(),
             api_port=port,
             foreground=foreground,
-            sample=sample,
+            sample=sample or payload,
+            payload=payload,
             static_pods=static_pods,
             staleness=staleness,
-            cluster_version=cluster_version or cvo_log_level is not None,
+            cluster_version=cluster_version or payload or cvo_log_level is not None,
             log_level=cvo_log_level,
         )
         if foreground:
@@ -298,6 +305,18 @@ def _show_cluster_version(order: "Order", cluster: Cluster) -> None:
         )
         click.echo(f"  {cluster.command('kubectl', *log)}")
         click.echo(f"  {this_program()} log-level set Debug {kubeconfig}")
+    if order.payload:
+        _show_releases(cluster)
+
+
+def _show_releases(cluster: Cluster) -> None:
+    from quarterdeck.localcluster.releases import NEXT
+
+    update = f'{{"spec":{{"desiredUpdate":{{"version":"{NEXT}"}}}}}}'
+    patch = ("patch", "clusterversion", "version", "--type=merge", f"--patch={update}")
+    click.echo("\nWhat is installed, and how to update it:")
+    click.echo(f"  {cluster.command('kubectl', 'get', 'clusterversion,clusteroperators')}")
+    click.echo(f"  {cluster.command('kubectl', *patch)}")
 
 
 def _show_staleness(order: "Order", cluster: Cluster) -> None:

@@ -22,7 +22,7 @@ def deploy_cluster_version(plane: ControlPlane, log_level: str | None = None) ->
     """Put the operator into a cluster, and return when its replicas are ready."""
     directory = definitions_directory().parent / "cluster-version"
     for manifest in seeds((directory / "config.yaml").read_text(), log_level):
-        _create_if_missing(plane, manifest)
+        create_if_missing(plane, manifest)
     for name in ("rbac.yaml", "deployment.yaml"):
         file = f"--filename={directory / name}"
         plane.kubectl("apply", "--server-side", "--force-conflicts", file)
@@ -40,7 +40,8 @@ def seeds(delivered: str, log_level: str | None) -> list[Object]:
     return manifests
 
 
-def _create_if_missing(plane: ControlPlane, manifest: Object) -> None:
+def create_if_missing(plane: ControlPlane, manifest: Object) -> None:
+    """Create a cluster-scoped object, or leave alone the one that is there."""
     what = (manifest["kind"].lower(), manifest["metadata"]["name"])
     if not plane.kubectl("get", *what, "--ignore-not-found", "--output=name").stdout.strip():
         plane.kubectl("create", "--filename=-", input=json.dumps(manifest))

@@ -21,6 +21,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A directory of manifests that the node this-machine runs without the API server."""
     staleness: bool = False
     """Run the staleness checker too."""
+    payload: bool = False
+    """Let the cluster version operator install everything, from Quarterdeck's own release."""
     cluster_version: bool = False
     """Run the cluster version operator too."""
     log_level: str | None = None

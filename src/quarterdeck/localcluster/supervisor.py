@@ -26,6 +26,7 @@ from quarterdeck.localcluster.definitions import (
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
+from quarterdeck.localcluster.releases import deploy_releases
 from quarterdeck.localcluster.sample import deploy_sample
 from quarterdeck.localcluster.staleness import deploy_staleness
 from quarterdeck.localcluster.state import Layout
@@ -121,6 +122,19 @@ class Supervisor:
 
     def _start(self) -> None:
         self._control_plane.start()
+        if self._order.payload:
+            deploy_releases(self._control_plane, self._progress, self._order.log_level)
+        else:
+            self._install()
+        if self._order.staleness:
+            self._progress("starting the staleness checker")
+            deploy_staleness(self._control_plane)
+        self._states = dict.fromkeys(self._states, "running")
+        self._phase, self._step = "ready", ""
+        self._ready(self._write())
+
+    def _install(self) -> None:
+        """Put into the cluster what was asked for, one part after another."""
         self._progress("installing Quarterdeck's resource types")
         definitions = load_definitions(definitions_directory())
         install_definitions(self._control_plane.requests(), definitions)
@@ -130,12 +144,6 @@ class Supervisor:
         if self._order.cluster_version:
             self._progress("starting the cluster version operator")
             deploy_cluster_version(self._control_plane, self._order.log_level)
-        if self._order.staleness:
-            self._progress("starting the staleness checker")
-            deploy_staleness(self._control_plane)
-        self._states = dict.fromkeys(self._states, "running")
-        self._phase, self._step = "ready", ""
-        self._ready(self._write())
 
     def _watch(self) -> None:
         while True:
