@@ -73,6 +73,7 @@ class Reporter:
         self._source = _source(report)
         self._last: Report | None = None
         self._asked_at: float | None = None
+        self._compared: tuple[str, Report] | None = None
         own = Watch(PLAIN_CLUSTER_OPERATORS, name=name, optional=True)
         others = [msgspec.structs.replace(watch, map=self._to_own) for watch in reads]
         self._controller = Controller(
@@ -106,11 +107,19 @@ class Reporter:
         if report is None:
             return Result(requeue_after=again)
         current = self._operators.get(key) or await self._created()
-        if not current["metadata"].get("deletionTimestamp"):
-            said = completed(report, self._manager.release_version, self._manager.home)
-            status = desired_status(current.get("status") or {}, said, self._manager.wall())
-            await self._operators.set_status(current, status)
+        # What the operator reads may change thousands of times a second; this does not.
+        if self._compared != (current["metadata"]["resourceVersion"], report):
+            await self._write(current, report)
+            self._compared = (current["metadata"]["resourceVersion"], report)
         return DONE if again is None else Result(requeue_after=again)
+
+    async def _write(self, current: Object, report: Report) -> None:
+        """Make the status so, unless it is or the object is on its way out."""
+        if current["metadata"].get("deletionTimestamp"):
+            return
+        said = completed(report, self._manager.release_version, self._manager.home)
+        status = desired_status(current.get("status") or {}, said, self._manager.wall())
+        await self._operators.set_status(current, status)
 
     def _ask(self) -> tuple[Report | None, float | None]:
         """What the operator says, and in how many seconds to ask it again."""
