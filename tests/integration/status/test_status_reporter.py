@@ -369,17 +369,19 @@ async def test_without_the_right_to_write_the_operator_works_and_reports_when_it
 
 
 async def test_it_asks_the_operator_again_when_inertia_ends(cluster: Cluster) -> None:
+    # Later than the questions that its own first writes bring about.
     asked: list[datetime] = []
 
     def report(now: datetime) -> Report:
         asked.append(now)
-        if len(asked) == 1:
-            return Report(conditions=WELL.conditions, look_again=now + timedelta(seconds=2))
+        ends = asked[0] + timedelta(seconds=4)
+        if now < ends:
+            return Report(conditions=WELL.conditions, look_again=ends)
         return Report(conditions=healthy(condition("Degraded", True, "Lasting", "for long")))
 
     async with cluster.running(cluster.reporting(report)):
         await cluster.when(lambda seen: conditions(seen).get("Degraded") == ("True", "for long"))
-    assert asked[1] - asked[0] >= timedelta(seconds=1)
+    assert len(asked) < 10, "and not all the time"
 
 
 async def _allow(cluster: Cluster, rules: list[Object]) -> None:
