@@ -19,8 +19,11 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "staleness" / "rbac.yaml"
 USER = "system:quarterdeck:staleness"
 OPERATOR = "their-operator"
+KIND = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
 TYPES = ("Degraded", "Available", "Progressing", "Upgradeable")
 LONG_AGO = "2026-01-01T00:00:00Z"
+CONDITIONS = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions"
+"""Where the definition of ClusterOperator describes them."""
 _COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 
 
@@ -53,19 +56,22 @@ class Board:
 
     def create(self, name: str, said: list[Object] | None = None, **metadata: Any) -> None:
         """A ClusterOperator with these conditions."""
-        body = {
-            "apiVersion": "config.openshift.io/v1",
-            "kind": "ClusterOperator",
-            "metadata": {"name": name, **metadata},
-            "spec": {},
-        }
-        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(body).encode()))
+        body = {"metadata": {"name": name, **metadata}, "spec": {}}
+        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(KIND | body).encode()))
         self.say(name, conditions() if said is None else said)
 
     def say(self, name: str, said: list[Object], manager: str = OPERATOR, **status: Any) -> Object:
         """Set the conditions, by a merge patch of the status."""
         body = {"status": {"conditions": said, **status}}
         return self._ok(self._patch(name, body, manager)).json()  # type: ignore[no-any-return]
+
+    def takes(self, message: str) -> bool:
+        """Whether the API server lets a condition with this message in."""
+        body = {"metadata": {"name": "trial"}, "spec": {}}
+        self._requests.send("POST", _COLLECTION, json.dumps(KIND | body).encode())
+        taken = self._patch("trial", {"status": {"conditions": conditions(message)}}, OPERATOR).ok
+        self.delete("trial")
+        return taken
 
     def get(self, name: str) -> Object:
         return self._ok(self._requests.send("GET", f"{_COLLECTION}/{name}")).json()  # type: ignore[no-any-return]
@@ -109,8 +115,8 @@ class Board:
         return writes_by(self.plane.audit_log, USER)[self._earlier :]
 
     def events(self, name: str) -> list[Object]:
-        """The events about a ClusterOperator, oldest first."""
-        selector = f"fieldSelector=regarding.name%3D{name}"
+        """The events about this very ClusterOperator, oldest first."""
+        selector = f"fieldSelector=regarding.uid%3D{self.get(name)['metadata']['uid']}"
         path = f"/apis/events.k8s.io/v1/namespaces/default/events?{selector}"
         found: list[Object] = self._ok(self._requests.send("GET", path)).json()["items"]
         return sorted(found, key=lambda event: event["eventTime"])
@@ -174,18 +180,20 @@ class Board:
             stop.set()
             thread.join()
 
-    def set_list_type(self, kind: str) -> None:
-        """Make `status.conditions` a map by type or an atomic list, and wait until it is."""
+    def patch_definition(self, *operations: Object) -> None:
+        """Change the definition of ClusterOperator, by a JSON patch."""
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         path += "/clusteroperators.config.openshift.io"
-        conditions_at = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties"
-        at = f"{conditions_at}/conditions/x-kubernetes-list"
+        patch = json.dumps(operations).encode()
+        self._ok(self._requests.send("PATCH", path, patch, "application/json-patch+json"))
+
+    def set_list_type(self, kind: str) -> None:
+        """Make `status.conditions` a map by type or an atomic list, and wait until it is."""
+        at = f"{CONDITIONS}/x-kubernetes-list"
         keys = {"op": "add", "path": f"{at}-map-keys", "value": ["type"]}
         if kind == "atomic":
             keys = {"op": "remove", "path": f"{at}-map-keys"}
-        operations = [{"op": "replace", "path": f"{at}-type", "value": kind}, keys]
-        patched = json.dumps(operations).encode()
-        self._ok(self._requests.send("PATCH", path, patched, "application/json-patch+json"))
+        self.patch_definition({"op": "replace", "path": f"{at}-type", "value": kind}, keys)
 
         def served() -> bool:
             self.create("trial")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.staleness.board import RBAC, USER, Board
+from tests.integration.staleness.board import CONDITIONS, RBAC, USER, Board
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.operator_process import OperatorProcess, eventually
 
 Checkers = Callable[..., OperatorProcess]
 
@@ -42,3 +42,14 @@ def atomic_conditions(board: Board) -> Iterator[None]:
     board.set_list_type("atomic")
     yield
     board.set_list_type("map")
+
+
+@pytest.fixture
+def short_messages(board: Board) -> Iterator[None]:
+    """The definition of ClusterOperator with room for the operators' own messages only."""
+    limit = {"path": f"{CONDITIONS}/items/properties/message/maxLength", "value": 40}
+    board.patch_definition({"op": "add", **limit})
+    eventually(lambda: not board.takes("x" * 41), "longer ones are refused")
+    yield
+    board.patch_definition({"op": "remove", "path": limit["path"]})
+    eventually(lambda: board.takes("x" * 41), "longer ones are taken again")

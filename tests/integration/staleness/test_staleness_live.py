@@ -186,3 +186,18 @@ def test_nothing_is_written_in_the_grace_period(board: Board, checker: Checkers)
     asked = process.logged("operator challenged")["timestamp"]
     since = datetime.fromisoformat(asked) - datetime.fromisoformat(started)
     assert since.total_seconds() > 5
+
+
+@pytest.mark.slow
+def test_a_message_that_the_definition_does_not_let_in_is_told_and_the_others_go_on(
+    board: Board, checker: Checkers, short_messages: None
+) -> None:
+    """An event says what the server said; nothing is written again and again."""
+    board.create("dead")
+    process = checker(*QUICK)
+    told = eventually(lambda: board.events("dead") or None, "an event")
+    assert [event["reason"] for event in told] == ["CannotCheck"]
+    assert "may not be more than 40 bytes" in told[0]["note"]
+    process.logged("conditions refused by the server")
+    assert board.marks("dead") == [""] * 4
+    assert len(board.writes()) < 5

@@ -69,10 +69,10 @@ class Checker:
         if obj is None:
             self._forget(key.name)
             return DONE
+        wait = self._grace.left(self._manager.clock(), self._manager.wall().timestamp())
         decision = self._judge(obj)
         self._tell(obj, decision)
         if isinstance(decision, Challenge | Verdict):
-            wait = self._grace.left(self._manager.clock(), self._manager.wall().timestamp())
             if wait:
                 return Result(requeue_after=wait)
             return self._after(await self._carry_out(key.name))

@@ -271,6 +271,44 @@ def test_a_new_reason_without_a_new_message_is_a_sign_of_life(atomic: bool) -> N
     assert isinstance(ask(server), Verdict), "but not for ever"
 
 
+@both_kinds_of_list
+def test_a_write_in_the_very_second_of_the_challenge_is_a_sign_of_life(atomic: bool) -> None:
+    """It came after it: the challenge carried the version of an object with an older one."""
+    server = challenged(four(atomic=atomic))
+    server.update(OPERATOR, changed(server.conditions, "Available", reason="StillHere"))
+    server.pass_time(10 * MINUTE + 1)
+    assert isinstance(ask(server), LookAgain)
+    server.pass_time(10 * MINUTE)
+    assert isinstance(ask(server), Verdict)
+
+
+def test_the_times_of_our_own_changes_prove_nothing() -> None:
+    """A challenge that healed orphans moved their transition; the operator did not."""
+    server = given_up(four())
+    answer(server, "Available")
+    challenged(server)
+    assert server.condition("Degraded")["lastTransitionTime"] == stamp(server.now)
+    server.pass_time(10 * MINUTE + 1)
+    assert isinstance(ask(server), Verdict)
+
+
+def test_what_was_given_up_before_is_left_as_it_is_by_the_next_verdict() -> None:
+    """Also when it was given up by a checker with another interval."""
+    server = four()
+    old = "Operator has not updated this condition for more than 12 seconds, "
+    old += 'last known condition state was "False", original message: all is well'
+    said = changed(server.conditions, "Degraded", status="Unknown", message=old)
+    for kind in ("Available", "Progressing", "Upgradeable"):
+        said = changed(said, kind, message=CHECKING + "all is well")
+    server.pass_time(10 * MINUTE + 1)
+    server.update(CHECKER, said)
+    before = server.condition("Degraded")
+    server.pass_time(10 * MINUTE + 1)
+    assert isinstance(act(server), Verdict)
+    assert server.condition("Degraded") == before
+    assert ask(server).state is State.STALE
+
+
 @pytest.mark.parametrize(
     "message",
     [

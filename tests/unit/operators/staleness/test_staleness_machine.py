@@ -7,7 +7,7 @@ model in `model.py`, which an integration test compares with a real one.
 
 from datetime import timedelta
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -224,5 +224,11 @@ class Machine(RuleBasedStateMachine):
         assert self.server.condition("Disabled") == self.wanted["Disabled"]
 
 
-Machine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+Machine.TestCase.settings = settings(
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    # To make a failure shorter takes minutes here, longer than a test may take.
+    phases=[Phase.reuse, Phase.generate],
+)
 TestWhateverHappens = Machine.TestCase
