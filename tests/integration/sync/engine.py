@@ -1,7 +1,7 @@
 """The payload engine on a real API server, under a user of its own so that writes are counted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,23 +42,25 @@ def config_map(
 class Engine:
     """Runs payloads as a user of its own, and remembers what was reported."""
 
-    def __init__(self, control_plane: ControlPlane, name: str) -> None:
+    def __init__(
+        self, control_plane: ControlPlane, name: str, groups: Sequence[str] = ("system:masters",)
+    ) -> None:
         self._log = control_plane.audit_log
-        self._user = f"engine-{name}"
-        self._kubeconfig = control_plane.kubeconfig_for(self._user, ["system:masters"])
+        self.user = f"engine-{name}"
+        self.connection = load_kubeconfig(control_plane.kubeconfig_for(self.user, groups))
         self.reports: list[Progress] = []
 
     def writes(self) -> list[str]:
         """The writes that the server accepted, oldest first: `create configmaps x`."""
         return [
             f"{it.verb} {it.resource} {it.name}"
-            for it in writes_by(self._log, self._user)
+            for it in writes_by(self._log, self.user)
             if it.code < 400
         ]
 
     def requests(self) -> list[Request]:
         """Everything that was asked of the server, watches when they have ended."""
-        return requests_by(self._log, self._user)
+        return requests_by(self._log, self.user)
 
     @property
     def latest(self) -> Progress:
@@ -68,7 +70,7 @@ class Engine:
     @asynccontextmanager
     async def cluster(self) -> AsyncIterator[Cluster]:
         """The cluster as the engine sees it."""
-        async with Client(load_kubeconfig(self._kubeconfig)) as client, Cluster(client) as cluster:
+        async with Client(self.connection) as client, Cluster(client) as cluster:
             yield cluster
 
     async def run(self, *manifests: Manifest, mode: Mode = Mode.UPDATING) -> Progress:

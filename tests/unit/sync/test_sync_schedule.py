@@ -8,7 +8,13 @@ from quarterdeck.controller import Backoff
 from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode, build_graph
 from quarterdeck.operators.cluster_version.payload.model import Manifest
 from quarterdeck.operators.cluster_version.sync.outcome import DONE, Failed, Outcome, Waiting
-from quarterdeck.operators.cluster_version.sync.schedule import HOLD, LOOK_AGAIN, Schedule
+from quarterdeck.operators.cluster_version.sync.schedule import (
+    HOLD,
+    LOOK_AGAIN,
+    WRITE_EVERY,
+    WRITES_AT_ONCE,
+    Schedule,
+)
 
 FAILED = Failed("Broken", "it is broken")
 WAITING = Waiting("NotYet", "it is on its way")
@@ -203,6 +209,28 @@ def test_a_pass_looks_at_every_step_once() -> None:
             schedule.record(step, outcome, 0.0)
         schedule.begin_pass()
     assert [schedule.take(0.0) for _ in range(4)] == [0, 1, 2, None]
+
+
+def test_an_object_that_somebody_keeps_changing_is_written_at_a_slow_pace_in_the_end() -> None:
+    schedule, now, writes = one_step(Mode.RECONCILING), 0.0, [0.0]
+    while len(writes) < 20:
+        schedule.record(0, DONE, now, wrote=True)
+        schedule.wake(0, now + 0.1)
+        due = schedule.next_due()
+        assert due is not None
+        now = due
+        assert schedule.take(now) == 0
+        writes.append(now)
+    assert writes[WRITES_AT_ONCE - 1] < 2
+    assert writes[-1] - writes[WRITES_AT_ONCE] > 8 * WRITE_EVERY
+
+
+def test_looking_without_writing_is_not_slowed_down() -> None:
+    schedule = one_step(Mode.RECONCILING)
+    for _ in range(100):
+        assert schedule.record(0, DONE, 0.0) == 0
+        schedule.wake(0, 0.0)
+        assert schedule.take(0.0) == 0
 
 
 def test_an_empty_payload_is_done() -> None:

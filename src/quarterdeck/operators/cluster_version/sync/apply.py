@@ -67,12 +67,17 @@ class _Item:
         "key",
         "manifest",
         "settled",
+        "twin",
+        "wrote",
     )
 
     def __init__(self, manifest: Manifest, mode: Mode) -> None:
         self.manifest = manifest
         self.idle = _is_idle(manifest, mode)
         self.followed: Followed | None = None
+        self.twin = ""
+        """Where the same object stands with other content; of the two only that one counts."""
+        self.wrote = False
         self.identity = manifest.identity
         self.expected = expected_versions(manifest)
         self.key = Key(self.identity.namespace, self.identity.name)
@@ -86,6 +91,7 @@ class Applier:
 
     def __init__(self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster) -> None:
         self._items = [_Item(manifest, mode) for manifest in manifests]
+        _mark_twins(self._items)
         self._mode = mode
         self._cluster = cluster
         self._coming = _coming(manifests) if mode is not Mode.UPDATING else frozenset()
@@ -95,6 +101,9 @@ class Applier:
         item = self._items[step]
         if item.idle:
             return DONE
+        if item.twin:
+            message = f"the same object stands in {item.twin} with other content; keep one"
+            return Failed("DuplicateManifest", message)
         if item.followed is None:
             item.followed = self._cluster.followed(item.manifest)
             if item.followed is None:
@@ -102,9 +111,13 @@ class Applier:
         found = self._judge(item, item.followed)
         return None if isinstance(found, Write | Delete) else found
 
-    async def attempt(self, step: int) -> Outcome:
-        """What comes of the manifest after everything that can be done about it now."""
+    async def attempt(self, step: int) -> tuple[Outcome, bool]:
+        """What comes of the manifest after everything that can be done, and whether it wrote."""
         item = self._items[step]
+        item.wrote = False
+        return await self._outcome(item), item.wrote
+
+    async def _outcome(self, item: _Item) -> Outcome:
         try:
             return await self._attempt(item)
         except LeadershipLost:
@@ -208,7 +221,19 @@ class Applier:
             self._say("deleted", item, why=why)
 
     def _say(self, what: str, item: _Item, **facts: object) -> None:
+        item.wrote = True
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
+
+
+def _mark_twins(items: Sequence[_Item]) -> None:
+    """Mark manifests of one object that differ: each would undo what the other one did."""
+    first: dict[Identity, Manifest] = {}
+    for item in items:
+        if item.idle:
+            continue
+        before = first.setdefault(item.identity, item.manifest)
+        if before.object != item.manifest.object:
+            item.twin = before.place
 
 
 def _is_idle(manifest: Manifest, mode: Mode) -> bool:
@@ -244,7 +269,10 @@ def _is_namespace(identity: Identity) -> bool:
 def _failure(item: _Item, error: KubeError) -> Failed:
     match error:
         case CannotRead():
-            return Failed("CannotRead", f"{error}; allow the operator to list and watch the kind")
+            remedy = (
+                "; allow the operator to list and watch it" if "Forbidden" in str(error) else ""
+            )
+            return Failed("CannotRead", f"{error}{remedy}")
         case Forbidden():
             return Failed("Forbidden", f"{error.message}; allow it in the operator's role")
         case Invalid():

@@ -142,12 +142,16 @@ class _Run:
                 turn = self._clock()
 
     async def _attempt(self, step: int) -> None:
-        self._record(step, await self._applier.attempt(step))
+        outcome, wrote = await self._applier.attempt(step)
+        self._record(step, outcome, wrote=wrote)
         self._changed.set()
 
-    def _record(self, step: int, outcome: Outcome) -> None:
+    def _record(self, step: int, outcome: Outcome, *, wrote: bool = False) -> None:
         before = self.schedule.outcomes.get(step)
-        self.schedule.record(step, outcome, self._clock())
+        pause = self.schedule.record(step, outcome, self._clock(), wrote=wrote)
+        if pause:
+            who = str(self._manifests[step].identity)
+            log.warning("somebody keeps changing an object", object=who, pause=round(pause, 1))
         if before == outcome:
             return
         if isinstance(outcome, Done) and brings_others(self._manifests[step].identity):

@@ -7,7 +7,8 @@ one before it was tried, so that all faults are seen; what comes after a Job sti
 
 A step that fails is tried again after a growing time, one that waits is looked at from time to
 time, and both at once when their object changes. On a settled cluster done steps are looked at
-again, too. Time and dice are passed in.
+again, too; one whose object somebody else keeps changing back is written at once a few times, and
+then at a slow pace. Time and dice are passed in.
 """
 
 import heapq
@@ -15,6 +16,7 @@ import random
 from collections.abc import Callable
 
 from quarterdeck.controller import Backoff
+from quarterdeck.controller.backoff import TokenBucket
 from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode
 from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome
 
@@ -23,6 +25,8 @@ LOOK_AGAIN = 10.0
 """Seconds after which something that is waited for is looked at without being told."""
 HOLD = 1.0
 """Seconds that a step which failed is not tried again, however often its object changes."""
+WRITES_AT_ONCE, WRITE_EVERY = 10, 10.0
+"""How often one object is written without a pause, and the seconds between two writes then."""
 
 
 class Schedule:
@@ -61,6 +65,7 @@ class Schedule:
         self._heap: list[tuple[float, int]] = []  # all delays, cancelled ones too
         self._failures: dict[int, int] = {}
         self._held: dict[int, float] = {}
+        self._paces: dict[int, TokenBucket] = {}
         for node in graph.nodes:
             if not node.after:
                 self._release(self._first[node.number])
@@ -102,8 +107,8 @@ class Schedule:
             heapq.heappop(self._heap)
         return None
 
-    def record(self, step: int, outcome: Outcome, now: float) -> None:
-        """Take what came of a step that ran."""
+    def record(self, step: int, outcome: Outcome, now: float, *, wrote: bool = False) -> float:
+        """Take what came of a step that ran; for how long it is held back for writing too often."""
         self.running.remove(step)
         self._remember(step, outcome)
         if isinstance(outcome, Failed):
@@ -120,9 +125,11 @@ class Schedule:
                 self._rest(step, now + LOOK_AGAIN)
         if isinstance(outcome, Done) or not self._strict:
             self._release_next(step)
+        pause = self._pause_after_write(step, now) if wrote else 0.0
         if step in self._again:
             self._again.remove(step)
             self.wake(step, now)
+        return pause
 
     def wake(self, step: int, now: float) -> None:
         """Look at a step as soon as may be: its object has changed."""
@@ -137,6 +144,16 @@ class Schedule:
         """Look at every step once more, those that are under way excepted."""
         for step in self._released - self.running:
             self._make_ready(step)
+
+    def _pause_after_write(self, step: int, now: float) -> float:
+        pace = self._paces.get(step)
+        if pace is None:
+            pace = TokenBucket(rate=1 / WRITE_EVERY, burst=WRITES_AT_ONCE)
+            self._paces[step] = pace
+        pause = pace.reserve(now)
+        if pause:
+            self._held[step] = max(self._held.get(step, now), now + pause)
+        return pause
 
     def _remember(self, step: int, outcome: Outcome) -> None:
         self.outcomes[step] = outcome
