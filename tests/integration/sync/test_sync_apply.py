@@ -1,6 +1,8 @@
 """Each rule of applying, on a real API server, with the writes counted there."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,9 @@ from quarterdeck.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, foreign
 from quarterdeck.kube import Client, NotFound
 from quarterdeck.operators.cluster_version.payload.graph import Mode
 from quarterdeck.operators.cluster_version.sync import run_payload
+from quarterdeck.testing.plugin import Kubectl
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "applying-a-payload.md"
 CREATE_ONLY = {"release.openshift.io/create-only": "true"}
 DELETE = {"release.openshift.io/delete": "true"}
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -298,6 +302,22 @@ async def test_a_definition_that_somebody_else_installed_is_left_alone(
     assert [fault.reason for fault in newer.faults] == ["ForeignDefinition"]
     assert "does not serve v2" in newer.faults[0].message
     assert engine.writes() == []
+
+
+@pytest.mark.usefixtures("tidy")
+async def test_a_definition_can_be_handed_over(
+    engine: Engine, kubectl: Kubectl, namespace: str, admin: Client
+) -> None:
+    """By the command in docs/applying-a-payload.md."""
+    (command,) = re.findall(r"^    kubectl (annotate .*)$", DOCUMENT.read_text(), re.MULTILINE)
+    definition = whales(group := group_for(namespace))
+    await admin.create(CRDS, definition, field_manager="their-operator")
+    definition["spec"]["names"]["shortNames"] = ["wh"]
+    assert (await engine.run(manifest(definition))).notes
+    await asyncio.to_thread(kubectl, *command.replace("NAME", f"whales.{group}").split())
+    assert not (await engine.run(manifest(definition))).notes
+    live = await admin.get(CRDS, f"whales.{group}")
+    assert live["spec"]["names"]["shortNames"] == ["wh"]
 
 
 @pytest.mark.usefixtures("tidy")

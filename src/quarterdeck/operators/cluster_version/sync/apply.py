@@ -6,7 +6,6 @@ on a settled cluster it is all that happens.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import LeadershipLost
@@ -24,9 +23,11 @@ from quarterdeck.operators.cluster_version.payload.graph import Mode
 from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
 from quarterdeck.operators.cluster_version.sync.cluster import CannotRead, Cluster, Followed
 from quarterdeck.operators.cluster_version.sync.desired import desired_object, expected_versions
-from quarterdeck.operators.cluster_version.sync.kinds import (
-    GroupVersionKind,
-    kinds_of_definition,
+from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind
+from quarterdeck.operators.cluster_version.sync.lacking import (
+    Coming,
+    without_kind,
+    without_place,
 )
 from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
 from quarterdeck.operators.cluster_version.sync.outcome import DONE, Done, Failed, Outcome, Waiting
@@ -43,16 +44,8 @@ from quarterdeck.operators.cluster_version.sync.readiness import READINESS
 
 log = get_logger("cluster-version.sync")
 
-KIND_UNKNOWN, NO_NAMESPACE = "KindUnknown", "NamespaceNotFound"
-LACKING = (KIND_UNKNOWN, NO_NAMESPACE)
-"""Reasons that may go away when another manifest is done: one that `brings_others`."""
 _ROUNDS = 4
 """How often in a row one manifest is acted upon: delete, create, settle, and one to spare."""
-
-
-def brings_others(identity: Identity) -> bool:
-    """Whether there can be objects because of this one: of its kind, or in its namespace."""
-    return is_definition(identity) or _is_namespace(identity)
 
 
 class _Item:
@@ -94,7 +87,8 @@ class Applier:
         _mark_twins(self._items)
         self._mode = mode
         self._cluster = cluster
-        self._coming = _coming(manifests) if mode is not Mode.UPDATING else frozenset()
+        # While updating, what comes later is held back by what is before it, and so never comes.
+        self._coming = Coming(manifests if mode is not Mode.UPDATING else ())
 
     def look(self, step: int) -> Outcome | None:
         """What comes of the manifest without a request; None if one is needed."""
@@ -126,7 +120,7 @@ class Applier:
             # Somebody was faster; their change is on its way to us.
             return Waiting("ObjectChanging", error.message)
         except NotFound as error:
-            return self._lacking(item, error)
+            return without_place(item.key, error, self._coming)
         except KubeError as error:
             return _failure(item, error)
         except Exception as error:
@@ -136,7 +130,8 @@ class Applier:
     async def _attempt(self, item: _Item) -> Outcome:
         followed = await self._cluster.follow(item.manifest)
         if followed is None:
-            return self._unknown_kind(item)
+            gvk = GroupVersionKind.of(item.manifest.object)
+            return without_kind(item.manifest, self._cluster.versions(gvk), self._coming)
         if followed.resource.namespaced and not item.key.namespace:
             message = f"a {item.identity.kind} is in a namespace; set metadata.namespace"
             return Failed("NamespaceMissing", message)
@@ -149,31 +144,6 @@ class Applier:
                 case outcome:
                     return outcome
         return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
-
-    def _unknown_kind(self, item: _Item) -> Outcome:
-        if item.manifest.annotations.get(known.DELETE) == "true":
-            return DONE
-        gvk = GroupVersionKind.of(item.manifest.object)
-        if gvk in self._coming:
-            return Waiting(KIND_UNKNOWN, "its definition, in this payload, is not served yet")
-        message = f"the API server has no {gvk.kind} in {item.manifest.object['apiVersion']}"
-        if others := self._cluster.versions(gvk):
-            remedy = f"write it in a version that it has: {', '.join(others)}"
-        else:
-            remedy = "install its definition, or leave it out"
-        return Failed(KIND_UNKNOWN, f"{message}; {remedy}")
-
-    def _lacking(self, item: _Item, error: NotFound) -> Outcome:
-        """What a write is answered to an object that cannot be there."""
-        namespace = item.key.namespace
-        if not namespace:
-            return Failed(error.reason or "NotFound", str(error))
-        if namespace in self._coming:
-            return Waiting(
-                NO_NAMESPACE, f"namespace {namespace}, in this payload, is not there yet"
-            )
-        message = f"{error.message}; create namespace {namespace} or add it to the payload"
-        return Failed(NO_NAMESPACE, message)
 
     def _judge(self, item: _Item, followed: Followed) -> Write | Delete | Outcome:
         if item.desired is None:
@@ -249,30 +219,10 @@ def _version(live: Object) -> tuple[str, str]:
     return live["metadata"]["uid"], live["metadata"]["resourceVersion"]
 
 
-def _coming(manifests: Sequence[Manifest]) -> frozenset[GroupVersionKind | str]:
-    """The kinds and namespaces that these manifests bring."""
-    kinds: set[GroupVersionKind | str] = set()
-    for manifest in manifests:
-        if is_definition(manifest.identity):
-            # What a broken one brings nobody knows; the server will say what is wrong with it.
-            with suppress(KeyError, TypeError, AttributeError):
-                kinds |= kinds_of_definition(manifest.object).keys()
-        elif _is_namespace(manifest.identity):
-            kinds.add(manifest.identity.name)
-    return frozenset(kinds)
-
-
-def _is_namespace(identity: Identity) -> bool:
-    return (identity.group, identity.kind) == ("", "Namespace")
-
-
 def _failure(item: _Item, error: KubeError) -> Failed:
     match error:
         case CannotRead():
-            remedy = (
-                "; allow the operator to list and watch it" if "Forbidden" in str(error) else ""
-            )
-            return Failed("CannotRead", f"{error}{remedy}")
+            return Failed("CannotRead", str(error))
         case Forbidden():
             return Failed("Forbidden", f"{error.message}; allow it in the operator's role")
         case Invalid():

@@ -16,8 +16,9 @@ from quarterdeck.operators.cluster_version.payload.graph import (
     level_label,
 )
 from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
-from quarterdeck.operators.cluster_version.sync.apply import LACKING, Applier, brings_others
+from quarterdeck.operators.cluster_version.sync.apply import Applier
 from quarterdeck.operators.cluster_version.sync.cluster import Cluster
+from quarterdeck.operators.cluster_version.sync.lacking import LACKING, brings_others
 from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome, Waiting
 from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
 from quarterdeck.operators.cluster_version.sync.schedule import Schedule
