@@ -41,6 +41,8 @@ def test_turned_off_the_object_is_ignored_and_turned_on_it_counts(
     assert (reported["disabled"], reported["enabled"]) == ([GATE], [])
     objects.set_level("TraceAll")
     wait_verbosity(operator, STARTED_AT)
+    ignored = operator.logged("log level ignored")
+    assert ignored["why"] == "the feature gate is off"
     eventually(lambda: upgradeable(objects) == "False", "not upgradeable")
 
     objects.set_gates({"customNoUpgrade": {"disabled": []}})

@@ -116,10 +116,13 @@ class LogLevel:
         decision = self._apply(seen)
         change = self._switch.untold_change()
         config = seen.config
-        if config is None or is_gone(config) or not seen.gate_on:
+        if config is None or is_gone(config):
             return DONE
         generation = unobserved(config)
         if generation is None:
+            return DONE
+        if not seen.gate_on:
+            log.info("log level ignored", why=decision.why, generation=generation)
             return DONE
         events = self._manager.events
         if change is not None:

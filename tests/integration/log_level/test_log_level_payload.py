@@ -1,0 +1,88 @@
+"""What the operator writes at each level while it applies a release, and what at none.
+
+The release has Secrets, one of which the server refuses in words that quote it, a token in a
+ConfigMap, and a manifest for hosted clusters only.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.integration.version.releases import Releases, config_map, counted
+
+from quarterdeck.api.meta import Object
+from quarterdeck.testing.log_level import VERSIONS, LogLevelObjects
+from quarterdeck.testing.operator_process import OperatorProcess, eventually
+
+PLAIN = "xyzzy-plain-value"
+ENCODED = base64.b64encode(PLAIN.encode()).decode()
+SPELLED = (PLAIN, ENCODED)
+INCLUDE = "include.release.openshift.io/"
+
+
+def secret(name: str, namespace: str, **content: object) -> Object:
+    meta = {"name": name, "namespace": namespace}
+    return counted({"apiVersion": "v1", "kind": "Secret", "metadata": meta, **content})
+
+
+@pytest.fixture
+def release(tmp_path: Path, namespace: str) -> Path:
+    """A releases directory with one release in it."""
+    releases = Releases(tmp_path / "releases")
+    kubeconfig = f"users:\n- user:\n    token: {PLAIN}\n"
+    hosted = config_map("hosted", namespace)
+    hosted["metadata"]["annotations"] = {f"{INCLUDE}hypershift": "true"}
+    manifests = {
+        "0000_10_a_01_secret.json": secret("plain", namespace, stringData={"pw": PLAIN}),
+        "0000_10_a_02_secret.json": secret("encoded", namespace, data={"pw": ENCODED}),
+        "0000_10_b_01_secret.json": secret("refused", namespace, data={"pw": [PLAIN]}),
+        "0000_10_c_01_kubeconfig.json": config_map("kubeconfig", namespace, config=kubeconfig),
+        "0000_10_d_01_hosted.json": hosted,
+    }
+    releases.write("1.0.0", manifests)
+    return releases.root
+
+
+@pytest.mark.parametrize("level", ["Normal", "Debug", "Trace", "TraceAll"])
+def test_each_level_has_its_lines_and_none_has_a_secret(
+    namespace: str,  # before `objects`, whose end waits for everything that came after it
+    objects: LogLevelObjects,
+    run_cvo: Callable[..., OperatorProcess],
+    release: Path,
+    level: str,
+) -> None:
+    objects.make_gates()
+    objects.make_config(level)
+    gates = "/apis/config.openshift.io/v1/featuregates/cluster/status"
+    entry = {"version": "1.0.0", "enabled": [{"name": "ClusterVersionOperatorConfiguration"}]}
+    objects.send("PATCH", gates, {"status": {"featureGates": [entry]}}, merge=True)
+    operator = run_cvo(f"--releases={release}", "--release-version=1.0.0")
+    operator.logged("manifest failed")
+    where = f"/api/v1/namespaces/{namespace}"
+    for path in ("secrets/plain", "secrets/encoded", "configmaps/kubeconfig"):
+        eventually(lambda path=path: objects.find(f"{where}/{path}"), path)  # type: ignore[misc]
+    if level == "TraceAll":  # once: it takes a while until a fault counts as lasting
+        eventually(lambda: "refused" in _told(objects), "ClusterVersion to name what is refused")
+
+    text = operator.log.read_text()
+    assert [one for one in SPELLED if one in text] == []
+    assert [one for one in SPELLED if one in _told(objects)] == []
+    lines = operator.lines()
+    first = next(
+        number for number, it in enumerate(lines) if it["event"] == "first line at this log level"
+    )
+    said = {line["event"] for line in lines[first:]}
+    assert "created" in said, "every change, at every level"
+    assert ("manifest skipped" in said) == (level != "Normal")
+    assert ("request" in said) == (level in ("Trace", "TraceAll"))
+    bodies = [it for it in lines[first:] if it["event"] == "request" and "received" in it]
+    assert bool(bodies) == (level == "TraceAll")
+    if bodies:
+        assert any("secret>" in it["sent"] for it in bodies), "a Secret's request, without it"
+
+
+def _told(objects: LogLevelObjects) -> str:
+    """What ClusterVersion says."""
+    return json.dumps((objects.find(f"{VERSIONS}/version") or {}).get("status", {}))
