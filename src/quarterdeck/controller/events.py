@@ -7,6 +7,7 @@ state: one that cannot be written is dropped and counted, never retried.
 """
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from quarterdeck.api.meta import EVENTS, Key, Object, TypedObject
 from quarterdeck.controller.backoff import TokenBucket
 from quarterdeck.controller.election import micro_time
 from quarterdeck.controller.metadata import reference_to
-from quarterdeck.kube import Client, KubeError, NotFound
+from quarterdeck.kube import AlreadyExists, Client, KubeError, NotFound
 from quarterdeck.log import get_logger
 
 log = get_logger("controller.events")
@@ -38,6 +39,8 @@ class EventKey(msgspec.Struct, frozen=True):
     reason: str
     action: str
     note: str
+    once: str = ""
+    """What happened, where several processes may see it: the first to say so is the only one."""
 
 
 class _Series:
@@ -99,6 +102,9 @@ class EventBook:
         # Events go where their object is; those of cluster-scoped ones into `default`.
         namespace = key.namespace or "default"
         name = f"{key.name[:200]}.{int(wall.timestamp() * 1e6):x}{self._number:x}"
+        if key.once:
+            what = "/".join((key.uid, key.type, key.reason, key.once))
+            name = f"{key.name[:200]}.{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         self._known[key] = _Series(namespace, name, now)
         self._known.move_to_end(key)
         while len(self._known) > self.REMEMBERED:
@@ -184,8 +190,13 @@ class Recorder:
         note: str,
         *,
         action: str,
+        once: str = "",
     ) -> None:
-        """Say something about an object; comes back at once."""
+        """Say something about an object; comes back at once.
+
+        What several processes see and each would tell has a name, `once`, by which the server
+        knows that it was told.
+        """
         note = shortened(note)
         reference = reference_to(about)
         key = EventKey(
@@ -196,6 +207,7 @@ class Recorder:
             reason=reason,
             action=action,
             note=note,
+            once=once,
         )
         self._offer(self._book.record(key, reference, self._clock(), self._wall()))
 
@@ -234,6 +246,8 @@ class Recorder:
             else:
                 name, namespace = what.key.name, what.key.namespace
                 await self._client.patch(EVENTS, name, {"series": what.series}, namespace)
+        except AlreadyExists:
+            return  # told by another process, or by us before a restart
         except NotFound:
             # The namespace or the event is gone, and with them the reader.
             self._book.dropped += 1

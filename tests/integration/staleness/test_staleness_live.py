@@ -95,6 +95,11 @@ def test_three_checkers_make_no_more_writes_than_one(board: Board, checker: Chec
     assert sorted(request.name for request in done) == sorted([*names, *names])
     assert {request.code for request in board.writes()} <= {200, 409}
     assert {request.resource for request in done} == {"clusteroperators/status"}
+    with board.alive("dead-0"):
+        told = ["OperatorStale", "OperatorRecovered"]
+        for process in checkers:
+            process.logged("operator recovered")
+        eventually(lambda: [one["reason"] for one in board.events("dead-0")] == told, "told once")
 
 
 @pytest.mark.slow

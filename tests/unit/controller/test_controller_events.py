@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +120,20 @@ def test_a_note_is_cut_to_what_the_server_takes(note: str) -> None:
     cut = shortened(note)
     assert len(cut.encode()) <= NOTE_LIMIT
     assert cut == note or cut.endswith("…")
+
+
+def test_what_several_processes_see_has_the_same_name_in_all_of_them() -> None:
+    """The server takes it from the first; another time it is another event."""
+    one, other, later = (
+        clock.say(msgspec.structs.replace(key(note=note), once=once))
+        for clock, note, once in (
+            (Clock(), "in my words", "verdict 1"),
+            (Clock(), "in mine", "verdict 1"),
+            (Clock(), "in mine", "verdict 2"),
+        )
+    )
+    assert one is not None
+    assert other is not None
+    assert later is not None
+    names = [made.event["metadata"]["name"] for made in (one, other, later)]
+    assert names[0] == names[1] != names[2]

@@ -8,6 +8,7 @@ refused when the object has changed since. So any number of checkers may run; no
 
 import random
 from datetime import datetime
+from typing import Literal
 
 from quarterdeck.api.meta import LEASES, Key, Object, foreign
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
@@ -61,7 +62,7 @@ class Checker:
         )
         self._sightings = Sightings()
         self._renewals: dict[str, Proof | None] = {}
-        self._states: dict[str, State] = {}
+        self._known: dict[str, Decision] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Look at one ClusterOperator."""
@@ -93,7 +94,7 @@ class Checker:
         if not isinstance(decision, Challenge | Verdict):
             return decision
         try:
-            written = await self._client.patch(
+            await self._client.patch(
                 CLUSTER_OPERATORS,
                 name,
                 {"metadata": fence(obj), "status": {"conditions": decision.conditions}},
@@ -115,7 +116,13 @@ class Checker:
             )
         except NotFound:
             return None
-        self._say(written, decision)
+        alive = decision.evidence.alive
+        log.v(2).info(
+            "operator challenged" if isinstance(decision, Challenge) else "verdict written",
+            operator=name,
+            last_alive=alive.time.isoformat(),
+            by=alive.by,
+        )
         return None
 
     async def _renewal(self, obj: Object) -> Proof | None:
@@ -157,35 +164,48 @@ class Checker:
         return Result(requeue_after=min(wait + spread, POLL))
 
     def _tell(self, obj: Object, decision: Decision) -> None:
-        """What is known goes to the metrics; an operator that came back, to everybody."""
+        """What is known goes to the metrics; an operator that went or came back, to everybody."""
         name = obj["metadata"]["name"]
         self._gauges.show(name, decision)
-        before, self._states[name] = self._states.get(name), decision.state
-        if before is State.STALE and decision.state in (State.ALIVE, State.CHALLENGED):
+        before, self._known[name] = self._known.get(name), decision
+        was_stale = before is not None and before.state is State.STALE
+        if decision.state is State.STALE and not was_stale:
+            self._tell_stale(obj, decision)
+        elif was_stale and decision.state in (State.ALIVE, State.CHALLENGED):
             by = decision.evidence.alive.by
             note = f"The operator updates its conditions again; the first sign of life was {by}."
-            self._manager.events.event(obj, "Normal", "OperatorRecovered", note, action="Check")
+            self._event(obj, "Normal", "OperatorRecovered", note, _verdict_of(before))
             log.info("operator recovered", operator=name, by=by)
 
-    def _say(self, obj: Object, decision: Challenge | Verdict) -> None:
-        """What was written goes to the log; a verdict, to everybody."""
-        name, alive = obj["metadata"]["name"], decision.evidence.alive
+    def _tell_stale(self, obj: Object, decision: Decision) -> None:
+        """Said by whoever sees it first, so that it is said even if its writer was killed."""
+        alive = decision.evidence.alive
         since = alive.time.isoformat()
-        if isinstance(decision, Challenge):
-            log.v(2).info("operator challenged", operator=name, last_alive=since, by=alive.by)
-            return
         note = (
             f"The operator has not updated its conditions since {since} ({alive.by}) and did not "
             "answer; they are Unknown now."
         )
-        self._manager.events.event(obj, "Warning", "OperatorStale", note, action="Verdict")
+        self._event(obj, "Warning", "OperatorStale", note, _verdict_of(decision))
+        name = obj["metadata"]["name"]
         log.warning("operator is stale", operator=name, last_alive=since, by=alive.by)
+
+    def _event(
+        self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, note: str, verdict: str
+    ) -> None:
+        """An event that belongs to one verdict: of all checkers one tells it."""
+        self._manager.events.event(obj, kind, reason, note, action="Check", once=verdict)
 
     def _forget(self, name: str) -> None:
         self._gauges.forget(name)
         self._sightings.forget(name)
         self._renewals.pop(name, None)
-        self._states.pop(name, None)
+        self._known.pop(name, None)
+
+
+def _verdict_of(decision: Decision | None) -> str:
+    """What tells a verdict from others on the same object: when it was written."""
+    written = decision.evidence.challenged if decision is not None else None
+    return written.isoformat() if written else ""
 
 
 def setup(manager: Manager, settings: Settings) -> None:
