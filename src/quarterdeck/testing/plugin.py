@@ -57,6 +57,13 @@ SLOWEST = pytest.StashKey[dict[str, float]]()
 """Each operator's slowest answer to the staleness challenge, in seconds."""
 
 
+def remember_slowest(config: pytest.Config, slowest: dict[str, float]) -> None:
+    """Have these answers told at the end of the run, with those that are remembered already."""
+    known = config.stash.setdefault(SLOWEST, {})
+    for name, seconds in slowest.items():
+        known[name] = max(seconds, known.get(name, 0.0))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker hands its answers to the run that started it."""
     output = getattr(session.config, "workeroutput", None)
@@ -68,9 +75,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_testnodedown(node: Any) -> None:
     """A worker has ended: take its answers."""
     theirs = getattr(node, "workeroutput", {}).get("quarterdeck_slowest", {})
-    ours = node.config.stash.setdefault(SLOWEST, {})
-    for name, seconds in theirs.items():
-        ours[name] = max(seconds, ours.get(name, 0.0))
+    remember_slowest(node.config, theirs)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -182,23 +187,26 @@ def node_agent(control_plane: "ControlPlane") -> "ControlPlane":
 
 
 @pytest.fixture(scope="session")
-def session_answer_monitor(
+def cluster_answer_monitor(
     control_plane: "ControlPlane", pytestconfig: pytest.Config
 ) -> "Iterator[AnswerMonitor]":
-    """Follows the shared control plane's operators to the end of the run."""
+    """Follows the shared control plane's operators to the end of the run.
+
+    Tests with a control plane of their own put a fixture of this name in its place.
+    """
     from quarterdeck.testing.answer_monitor import AnswerMonitor
 
     with AnswerMonitor(control_plane.kubeconfig) as monitor:
         yield monitor
-        pytestconfig.stash[SLOWEST] = monitor.slowest
+        remember_slowest(pytestconfig, monitor.slowest)
 
 
 @pytest.fixture
-def answer_monitor(session_answer_monitor: "AnswerMonitor") -> "Iterator[AnswerMonitor]":
+def answer_monitor(cluster_answer_monitor: "AnswerMonitor") -> "Iterator[AnswerMonitor]":
     """Fails the test when an operator that ran in it was late to answer; see `AnswerMonitor`."""
-    session_answer_monitor.failures()  # what there was before is not this test's
-    yield session_answer_monitor
-    if late := session_answer_monitor.failures():
+    cluster_answer_monitor.failures()  # what there was before is not this test's
+    yield cluster_answer_monitor
+    if late := cluster_answer_monitor.failures():
         pytest.fail("\n".join(map(str, late)), pytrace=False)
 
 

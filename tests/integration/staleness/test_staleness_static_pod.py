@@ -24,7 +24,9 @@ from quarterdeck.localcluster.definitions import (
     load_definitions,
 )
 from quarterdeck.localcluster.staleness import NAMESPACE, POD, deploy_staleness
+from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.operator_process import eventually
+from quarterdeck.testing.plugin import remember_slowest
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = [
@@ -47,6 +49,16 @@ def plane(
     with plane:
         install_definitions(plane.requests(), load_definitions(definitions_directory()))
         yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_answer_monitor(
+    plane: ControlPlane, pytestconfig: pytest.Config
+) -> Iterator[AnswerMonitor]:
+    """Follows the operators of this file's own cluster."""
+    with AnswerMonitor(plane.kubeconfig) as monitor:
+        yield monitor
+        remember_slowest(pytestconfig, monitor.slowest)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +138,7 @@ def kill_and_wait_for_the_answer(node: ThisMachine, board: Board) -> None:
     board.wait_fine("sample")
 
 
+@pytest.mark.usefixtures("answer_monitor")
 def test_a_deployment_scaled_to_zero_goes_through_both_messages_and_recovers(
     plane: ControlPlane, sample: ThisMachine, board: Board
 ) -> None:
@@ -154,6 +167,7 @@ def test_a_deployment_scaled_to_zero_goes_through_both_messages_and_recovers(
     )
 
 
+@pytest.mark.usefixtures("answer_monitor")
 def test_an_operator_killed_once_in_every_interval_is_never_given_up(
     plane: ControlPlane, sample: ThisMachine, board: Board
 ) -> None:
