@@ -59,9 +59,10 @@ def without_kind(manifest: Manifest, versions: Sequence[str], coming: Coming) ->
 
 
 def without_place(key: Key, error: NotFound, coming: Coming) -> Outcome:
-    """What comes of a write that found no place for its object."""
-    if not key.namespace:
-        return Failed(error.reason or "NotFound", str(error))
+    """What comes of a write that found no place for its object: a 404 from the server."""
+    if not key.namespace or not error.message.startswith("namespaces "):
+        message = f"{error.message}; is its definition being removed?"
+        return Failed(KIND_UNKNOWN, message)
     if key.namespace in coming.namespaces:
         message = f"namespace {key.namespace}, in this payload, is not there yet"
         return Waiting(NO_NAMESPACE, message)
