@@ -15,6 +15,7 @@ from quarterdeck.localcluster.definitions import (
     install_definitions,
     load_definitions,
 )
+from quarterdeck.testing.fault_proxy import Answer, FaultProxy
 from quarterdeck.testing.log_level import CONFIGS, LogLevelObjects, wait_verbosity
 from quarterdeck.testing.operator_process import OperatorProcess, eventually
 
@@ -130,6 +131,29 @@ def test_every_replica_reverts_by_itself_when_the_object_cannot_be_written(
     wait_verbosity(standby, 4)
     assert _level(delivered) == "Trace"
     assert delivered.find(lease)["spec"]["holderIdentity"] == "somebody"
+
+
+@pytest.mark.slow
+def test_for_a_while_reverts_while_the_server_is_away(
+    delivered: LogLevelObjects,
+    run_cvo: Start,
+    fault_proxy: FaultProxy,
+    log_level: Run,
+    tmp_path: Path,
+) -> None:
+    """The operator needs nobody for it; the object follows when the server is back."""
+    proxied = fault_proxy.write_kubeconfig(tmp_path / "proxied")
+    operator = run_cvo(f"--kubeconfig={proxied}")
+    delivered.wait_observed()
+    log_level("set", "Trace", "--for", "5s")
+    assert operator.metric("quarterdeck_log_verbosity") == 6
+    fault_proxy.inject(Answer(503), times=None)
+    fault_proxy.cut_now()
+    wait_verbosity(operator, 2)
+    assert _level(delivered) == "Trace"
+    fault_proxy.clear()
+    eventually(lambda: _level(delivered) == "Normal", "the object says so too")
+    delivered.wait_observed()
 
 
 def test_another_choice_ends_the_expiry(
