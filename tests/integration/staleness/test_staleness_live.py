@@ -175,10 +175,12 @@ def test_a_lease_that_is_renewed_spares_an_operator_the_question(
     board.create("asked")
     board.say("asked", conditions(), relatedObjects=[lease])
     with board.renewed("spared"):
-        checker(*QUICK)
+        process = checker(*QUICK)
         board.wait_given_up("asked")
         assert board.marks("spared") == [""] * 4
         assert {request.name for request in board.writes()} == {"asked"}
+        alive = 'cluster_operator_last_proven_alive_timestamp_seconds{name="%s"}'
+        assert process.metric(alive % "spared") > process.metric(alive % "asked")
     board.wait_given_up("spared")
 
 

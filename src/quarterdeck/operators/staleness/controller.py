@@ -91,6 +91,7 @@ class Checker:
             return None
         self._renewals[name] = await self._renewal(obj)
         decision = self._judge(obj)
+        self._tell(obj, decision)
         if not isinstance(decision, Challenge | Verdict):
             return decision
         try:
@@ -102,18 +103,7 @@ class Checker:
                 field_manager=self._manager.field_manager,
             )
         except Invalid as error:
-            # Not to be written again and again: perhaps the definition or the object changes.
-            self._manager.events.event(
-                obj, "Warning", "CannotCheck", error.message, action=type(decision).__name__
-            )
-            log.warning("conditions refused by the server", operator=name, error=str(error))
-            return LookAgain(
-                state=decision.state,
-                evidence=decision.evidence,
-                at=self._now() + self._settings.interval,
-                then="challenge",
-                since=decision.evidence.alive.time,
-            )
+            return self._refused(obj, decision, error)
         except NotFound:
             return None
         alive = decision.evidence.alive
@@ -124,6 +114,19 @@ class Checker:
             by=alive.by,
         )
         return None
+
+    def _refused(self, obj: Object, decision: Challenge | Verdict, error: Invalid) -> LookAgain:
+        """The definition does not let our text in: told, and left alone for a while."""
+        self._manager.events.event(obj, "Warning", "CannotCheck", error.message, action="Check")
+        name = obj["metadata"]["name"]
+        log.warning("conditions refused by the server", operator=name, error=str(error))
+        return LookAgain(
+            state=decision.state,
+            evidence=decision.evidence,
+            at=self._now() + self._settings.interval,
+            then="verdict" if isinstance(decision, Verdict) else "challenge",
+            since=decision.evidence.alive.time,
+        )
 
     async def _renewal(self, obj: Object) -> Proof | None:
         """When the operator last renewed a Lease that counts for it."""

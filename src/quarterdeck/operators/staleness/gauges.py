@@ -3,13 +3,13 @@
 from prometheus_client import CollectorRegistry, Gauge
 
 from quarterdeck.operators.staleness.decide import Decision, State
-from quarterdeck.operators.staleness.evidence import LONG_AGO
 
 
 class Gauges:
     """Two numbers for each ClusterOperator that is watched."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._shown: set[str] = set()
         self._stale = Gauge(
             "cluster_operator_stale",
             "1 for an operator that was given up because it no longer updates its conditions.",
@@ -18,7 +18,7 @@ class Gauges:
         )
         self._alive = Gauge(
             "cluster_operator_last_proven_alive_timestamp_seconds",
-            "When the operator last gave a sign of life.",
+            "When the operator last gave a sign of life; 0 if that cannot be told.",
             ["name"],
             registry=registry,
         )
@@ -28,13 +28,13 @@ class Gauges:
         if decision.state is State.UNWATCHED:
             self.forget(name)
             return
+        self._shown.add(name)
         self._stale.labels(name).set(decision.state is State.STALE)
-        alive = decision.evidence.alive.time
-        if alive > LONG_AGO:
-            self._alive.labels(name).set(alive.timestamp())
+        self._alive.labels(name).set(decision.evidence.alive.time.timestamp())
 
     def forget(self, name: str) -> None:
         """The operator is gone, or has nothing to watch."""
-        for gauge in (self._stale, self._alive):
-            if (name,) in gauge._metrics:  # noqa: SLF001 - there is no public way to ask
-                gauge.remove(name)
+        if name in self._shown:
+            self._shown.remove(name)
+            self._stale.remove(name)
+            self._alive.remove(name)
