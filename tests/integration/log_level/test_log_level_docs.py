@@ -26,16 +26,24 @@ LOGS = "kubectl logs "
 GET = "quarterdeck log-level get"
 SET = "quarterdeck log-level set "
 
+DEPLOYMENT = "kubectl get deployment sample-operator"
+
 EXPECTED: list[tuple[str, list[str]]] = [
-    ("quarterdeck local up --cluster-version", ["is ready", "log-level set Debug"]),
+    ("quarterdeck local up --payload", ["is ready", "log-level set Debug"]),
     ("export KUBECONFIG=", []),
-    ("kubectl get clusterversion,clusteroperators", ["clusterversion.config.openshift.io/version"]),
-    (LOGS, ["cluster version created", "feature gates reported", "leading"]),
+    ("kubectl patch clusterversion version", ["patched"]),
+    ("kubectl wait clusterversion", ["condition met"]),
+    ("kubectl scale deployment", ["scaled"]),
+    (DEPLOYMENT, ["1/1"]),
+    (LOGS, ["created", "payload ended", "leading", "ReleaseApplied"]),
     (GET, ["Normal   2           yes"]),
     ("kubectl patch clusterversionoperator", ["patched"]),
+    (LOGS, ["after=Debug", "manifest skipped", "spec.overrides says unmanaged", "v=4"]),
     (SET + "Trace", ["Trace (verbosity 6) is in force; it was Debug"]),
-    (LOGS, ["after=Trace", "before=Debug", "log level decided", "method=PATCH", "v=6", "ms="]),
     ("kubectl describe", ["changed from Normal to Debug", "changed from Debug to Trace"]),
+    ("kubectl patch clusterversion version --type=json", ["patched"]),
+    (LOGS, ["method=PATCH", "deployments/sample-operator", "ms=", "v=6", "after=Trace"]),
+    (DEPLOYMENT, ["2/2"]),
     (LOGS, ["v=6"]),
     (SET + "Normal", ["Normal (verbosity 2) is in force; it was Trace"]),
     ("kubectl get clusterversionoperator cluster", ["Normal"]),
@@ -45,7 +53,7 @@ EXPECTED: list[tuple[str, list[str]]] = [
     (SET + "Normal", ["Normal (verbosity 2) is in force"]),
     (GET, ['"inForce": true', '"level": "Normal"']),
     ("quarterdeck local down --purge", []),
-    ("quarterdeck local up --cvo-log-level Debug", ["is ready"]),
+    ("quarterdeck local up --payload --cvo-log-level Debug", ["is ready"]),
     (GET, ["Debug   4           yes"]),
     ("kubectl patch featuregate", ["patched"]),
     (SET + "Trace  # fails", ["is off", "turn it on with: kubectl patch"]),

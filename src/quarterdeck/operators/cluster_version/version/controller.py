@@ -39,6 +39,8 @@ from quarterdeck.api.meta import Key, Object, TypedObject
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
 from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.log import get_logger
+from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
+from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.skipped import SkippedManifests
 from quarterdeck.operators.cluster_version.sync import Cluster
@@ -89,6 +91,8 @@ def add_cluster_version(manager: Manager, settings: Settings) -> None:
             all_managed_fields=True,
             optional=True,
         ),
+        # A level that was turned up is answered at once: what is skipped, and why.
+        Watch(CONFIGS, _to_version, name=CONFIG_NAME, optional=True),
     ]
     controller = Controller("cluster-version", version.reconcile, woken_by, at_start=[KEY])
     runner = version.runner = Runner(lambda: controller.wake(KEY))
