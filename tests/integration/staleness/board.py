@@ -196,9 +196,13 @@ class Board:
         self.patch_definition({"op": "replace", "path": f"{at}-type", "value": kind}, keys)
 
         def served() -> bool:
-            self.create("trial")
-            owned = self.owned("trial", OPERATOR)
-            self.delete("trial")
+            try:
+                self.create("trial")
+                owned = self.owned("trial", OPERATOR)
+            except AssertionError:
+                return False  # 503: the storage of the old definition was just taken down
+            finally:
+                self._requests.send("DELETE", f"{_COLLECTION}/trial")
             return (owned == {}) is (kind == "atomic")
 
         eventually(served, f"conditions are {kind}")

@@ -161,7 +161,7 @@ def as_said(found: Object) -> bool:
 def challenged(found: Object) -> Object:
     return {
         "conditions": [
-            one | {"message": checking_message(one["message"])}
+            one | {"message": checking_message(one.get("message", ""))}
             for one in found["status"]["conditions"]
         ]
     }
@@ -170,7 +170,11 @@ def challenged(found: Object) -> Object:
 def given_up(found: Object) -> Object:
     return {
         "conditions": [
-            one | {"status": "Unknown", "message": verdict_message(one["message"], "True", 1200)}
+            one
+            | {
+                "status": "Unknown",
+                "message": verdict_message(one.get("message", ""), "True", 1200),
+            }
             for one in found["status"]["conditions"]
         ]
     }
