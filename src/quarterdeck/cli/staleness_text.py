@@ -21,7 +21,7 @@ def as_text(found: Explanation) -> str:
     facts = [
         ("operator", found.name),
         ("state", click.style(found.state, fg=colour) if colour else found.state),
-        ("last alive", f"{_when(found.last_alive.time, found.now)}, by {found.last_alive.by}"),
+        ("last alive", f"{_when(found.last_alive.time, found.now)}: {found.last_alive.by}"),
     ]
     if found.challenged_at is not None:
         facts.append(("challenged", _when(found.challenged_at, found.now)))
@@ -60,16 +60,19 @@ def answers_as_text(name: str, answers: Sequence[Answer], timeout: float) -> str
     limit = show_duration(timeout)
     if not missing:
         slowest = max(one.seconds or 0.0 for one in answers)
-        first = f"{name} answered in {slowest:.2f} s"
+        first = f"{name} answered in {_seconds(slowest)}"
     elif len(missing) < len(answers):
         first = f"{name} answered in part: not {', '.join(missing)} within {limit}; put back by us"
     else:
         first = f"{name} did not answer within {limit}; its messages are put back"
     rows = [
-        [one.type, "no answer" if one.seconds is None else f"{one.seconds:.2f} s"]
-        for one in answers
+        [one.type, "no answer" if one.seconds is None else _seconds(one.seconds)] for one in answers
     ]
     return f"{first}\n\n{table(['CONDITION', 'ANSWERED AFTER'], rows)}"
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.1f} s" if time >= 1 else f"{time * 1000:.0f} ms"
 
 
 def _next(found: Explanation) -> str:

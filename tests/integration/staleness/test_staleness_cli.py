@@ -48,7 +48,7 @@ def test_explain_shows_a_live_operator_and_when_it_is_asked(board: Board, run: R
     told = run("explain", "fine", "--interval=10m")
     assert told.returncode == 0, told.stderr
     assert "alive" in told.stdout
-    assert "by a write by their-operator" in told.stdout
+    assert ": a write by their-operator" in told.stdout
     assert "challenge at 20" in told.stdout
     data = json.loads(run("explain", "fine", "--output=json").stdout)
     assert data["state"] == "alive"

@@ -38,8 +38,7 @@ class Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 async def probe(client: Client, name: str, timeout: float) -> list[Answer]:
     """Challenge an operator, and say when each of its messages came back."""
-    obj = await _challenge(client, name)
-    began = time.monotonic()
+    obj, began = await _challenge(client, name)
     answered: dict[str, float] = {}
     wanted = [one.type for one in conditions_of(obj)]
     try:
@@ -58,13 +57,15 @@ async def probe(client: Client, name: str, timeout: float) -> list[Answer]:
     return [Answer(kind, round(answered[kind], 3) if kind in answered else None) for kind in wanted]
 
 
-async def _challenge(client: Client, name: str) -> Object:
+async def _challenge(client: Client, name: str) -> tuple[Object, float]:
+    """The object with our challenge in it, and when that was sent."""
     for _ in range(ATTEMPTS):
         obj: Object = await client.get(CLUSTER_OPERATORS, name)
         _check(obj)
         changed = _with_messages(obj, lambda one: checking_message(one.message))
+        began = time.monotonic()
         try:
-            return await _write(client, obj, changed)
+            return await _write(client, obj, changed), began
         except Conflict:
             continue
     raise Refused(f"{name} is written all the time, so that nothing could be asked; try again")

@@ -1,0 +1,87 @@
+"""How explanations and probes look to people."""
+
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text, as_text
+from quarterdeck.operators.staleness.decide import Case, decide
+from quarterdeck.operators.staleness.explain import Explanation, Patience, explanation
+from quarterdeck.operators.staleness.probe import Answer
+from quarterdeck.status.staleness_marks import checking_message
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+WROTE = "2026-01-01T11:55:00Z"
+PATIENCE = Patience(
+    interval=timedelta(minutes=10), keep_upgradeable_false=False, source="the default"
+)
+
+
+def explained(message: str, manager: str = "dns-operator", now: datetime = NOW) -> Explanation:
+    owned: dict[str, object] = {
+        "f:status": {"f:conditions": {'k:{"type":"Available"}': {"f:message": {}}}}
+    }
+    obj = {
+        "metadata": {
+            "name": "dns",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                {"manager": manager, "operation": "Update", "time": WROTE, "fieldsV1": owned}
+            ],
+        },
+        "status": {"conditions": [{"type": "Available", "status": "True", "message": message}]},
+    }
+    decision = decide(Case(object=obj, now=now, interval=PATIENCE.interval))
+    return explanation("dns", decision, now, PATIENCE, None)
+
+
+def test_a_live_operator_is_shown_with_what_comes_next() -> None:
+    assert click.unstyle(as_text(explained("it works"))) == (
+        "operator    dns\n"
+        "state       alive\n"
+        "last alive  2026-01-01T11:55:00Z (5m ago): a write by dns-operator\n"
+        "interval    10m (the default)\n"
+        "next        challenge at 2026-01-01T12:05:01Z, in 5m1s, unless it writes before\n"
+        "\n"
+        "CONDITION   STATUS   MARK   LAST TRANSITION   MESSAGE OF     ORIGINAL MESSAGE\n"
+        "Available   True     -      -                 dns-operator   it works\n"
+        "\n"
+        "WRITER         OPERATION   LAST WRITE             PROVES LIFE   OWNS MESSAGES\n"
+        "dns-operator   Update      2026-01-01T11:55:00Z   yes           Available"
+    )
+
+
+def test_a_challenge_is_shown_with_its_end() -> None:
+    text = click.unstyle(as_text(explained(checking_message("it works"), "quarterdeck-staleness")))
+    assert "state       challenged" in text
+    assert "challenged  2026-01-01T11:55:00Z (5m ago)" in text
+    assert "next        verdict at 2026-01-01T12:05:01Z, in 5m1s" in text
+    assert "quarterdeck-staleness   Update      2026-01-01T11:55:00Z   no " in text
+
+
+def test_what_is_due_says_so() -> None:
+    text = click.unstyle(as_text(explained("it works", now=NOW + timedelta(hours=1))))
+    assert "next        challenge now, if a checker runs" in text
+
+
+def test_marks_that_are_not_the_checkers_are_counted_from_the_last_write() -> None:
+    """An operator that has kept the prefix as its own."""
+    text = click.unstyle(as_text(explained(checking_message("it works"))))
+    assert "counted from  2026-01-01T12:05:00Z: the operator wrote, but left the messages" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said", "slowest"),
+    [
+        pytest.param([0.004, 0.25], "dns answered in 250 ms", 0.25, id="quickly"),
+        pytest.param([0.004, 12.34], "dns answered in 12.3 s", 12.34, id="in its own time"),
+        pytest.param([0.004, None], "dns answered in part: not B within 30s", None, id="in part"),
+        pytest.param([None, None], "dns did not answer within 30s", None, id="not at all"),
+    ],
+)
+def test_an_answer_is_told(seconds: list[float | None], said: str, slowest: float | None) -> None:
+    answers = [Answer(kind, time) for kind, time in zip("AB", seconds, strict=True)]
+    assert answers_as_text("dns", answers, 30).startswith(said)
+    data = answers_as_data("dns", answers)
+    assert (data["answered"], data["seconds"]) == (slowest is not None, slowest)
