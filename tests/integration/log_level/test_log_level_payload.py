@@ -13,12 +13,13 @@ import pytest
 from tests.integration.version.releases import Releases, config_map, counted
 
 from quarterdeck.api.meta import Object
-from quarterdeck.testing.log_level import VERSIONS, LogLevelObjects
+from quarterdeck.testing.log_level import VERSIONS, LogLevelObjects, wait_verbosity
 from quarterdeck.testing.operator_process import OperatorProcess, eventually
 
 PLAIN = "xyzzy-plain-value"
 ENCODED = base64.b64encode(PLAIN.encode()).decode()
 SPELLED = (PLAIN, ENCODED)
+DELIVERED = Path(__file__).parents[3] / "deploy" / "payload" / "0000_10_config_02_objects.yaml"
 INCLUDE = "include.release.openshift.io/"
 
 
@@ -86,3 +87,22 @@ def test_each_level_has_its_lines_and_none_has_a_secret(
 def _told(objects: LogLevelObjects) -> str:
     """What ClusterVersion says."""
     return json.dumps((objects.find(f"{VERSIONS}/version") or {}).get("status", {}))
+
+
+def test_deleted_it_is_brought_back_by_the_release(
+    objects: LogLevelObjects, run_cvo: Callable[..., OperatorProcess], tmp_path: Path
+) -> None:
+    """The object and its FeatureGate come with the release; nobody else makes them here."""
+    releases = Releases(tmp_path / "releases")
+    releases.write("1.0.0", {"0000_10_config_02_objects.yaml": DELIVERED.read_text()})
+    operator = run_cvo(f"--releases={releases.root}", "--release-version=1.0.0")
+    eventually(lambda: objects.config() is not None and objects.observed(), "made and observed")
+    objects.set_level("Trace")
+    wait_verbosity(operator, 6)
+    first = objects.config()["metadata"]["uid"]
+    objects.delete_config()
+    wait_verbosity(operator, 2)
+    back = eventually(objects.config, "the object again")
+    assert back["metadata"]["uid"] != first
+    assert back["spec"]["operatorLogLevel"] == "Normal"
+    eventually(objects.observed, "the new one observed")
