@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from quarterdeck.controller import (
 from quarterdeck.kube import Client, NotFound, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status import Report, Reporter, condition, healthy
-from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+from quarterdeck.status.reporter import PAUSE, PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message, is_marked, verdict_message
 from quarterdeck.testing.audit import requests_by, writes_by
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
@@ -386,6 +387,37 @@ async def test_it_asks_the_operator_again_when_inertia_ends(cluster: Cluster) ->
     async with cluster.running(cluster.reporting(report)):
         await cluster.when(lambda seen: conditions(seen).get("Degraded") == ("True", "for long"))
     assert len(asked) < 10, "and not all the time"
+
+
+async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_change_too(
+    cluster: Cluster, namespace: str
+) -> None:
+    asked: list[float] = []
+    seen = ""
+
+    def setup(manager: Manager) -> None:
+        maps = manager.objects(CONFIG_MAPS, namespace=namespace)
+
+        def report(now: datetime) -> Report:
+            nonlocal seen
+            asked.append(manager.clock())
+            found = maps.get(Key(namespace, "busy"))
+            seen = found["data"]["turn"] if found else ""
+            return WELL
+
+        watch = Watch(CONFIG_MAPS, namespace=namespace)
+        cluster.reporters.append(Reporter(manager, cluster.name, report, [watch]))
+
+    busy = {"metadata": {"namespace": namespace, "name": "busy"}, "data": {"turn": "0"}}
+    await cluster.admin.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **busy})
+    async with cluster.running(setup):
+        await cluster.when(as_said)
+        for turn in range(1, 201):
+            patch = {"data": {"turn": str(turn)}}
+            await cluster.admin.patch(CONFIG_MAPS, "busy", patch, namespace)
+        await until(lambda: seen == "200")
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert all(pause > 0.9 * PAUSE for pause in pauses)
 
 
 async def _allow(cluster: Cluster, rules: list[Object]) -> None:
