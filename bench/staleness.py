@@ -37,7 +37,7 @@ from quarterdeck.localcluster.definitions import (
     load_definitions,
 )
 from quarterdeck.localcluster.staleness import USER
-from quarterdeck.operators.staleness.controller import CLUSTER_OPERATORS
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 from quarterdeck.testing.operator_process import OperatorProcess
 
@@ -139,10 +139,13 @@ async def _create(plane: ControlPlane, count: int) -> None:
 
     async def one(client: Client, number: int) -> None:
         name = f"operator-{number:04}"
-        kind = {"apiVersion": CLUSTER_OPERATORS.api_version, "kind": CLUSTER_OPERATORS.kind}
+        kind = {
+            "apiVersion": PLAIN_CLUSTER_OPERATORS.api_version,
+            "kind": PLAIN_CLUSTER_OPERATORS.kind,
+        }
         async with turn:
             made = {**kind, "metadata": {"name": name}, "spec": {}}
-            await client.create(CLUSTER_OPERATORS, made, field_manager=OPERATORS)
+            await client.create(PLAIN_CLUSTER_OPERATORS, made, field_manager=OPERATORS)
             await _say(client, name)
 
     async with _client(plane) as client, asyncio.TaskGroup() as tasks:
@@ -152,7 +155,7 @@ async def _create(plane: ControlPlane, count: int) -> None:
 
 async def _say(client: Client, name: str) -> None:
     await client.patch(
-        CLUSTER_OPERATORS,
+        PLAIN_CLUSTER_OPERATORS,
         name,
         {"status": {"conditions": _conditions()}},
         subresource="status",
@@ -165,7 +168,7 @@ async def _play(
 ) -> tuple[Window, Window, Window]:
     """The three windows: live, being found dead, found dead."""
     async with _client(plane) as client:
-        cache = Cache(client, CLUSTER_OPERATORS)
+        cache = Cache(client, PLAIN_CLUSTER_OPERATORS)
         following = asyncio.create_task(cache.run())
         await cache.wait_synced()
         answering = asyncio.create_task(_answer(client, cache))

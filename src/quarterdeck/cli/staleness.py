@@ -107,14 +107,14 @@ async def look(
 ) -> "Explanation":
     """Everything about one operator, read from the cluster."""
     from quarterdeck.kube import NotFound
-    from quarterdeck.operators.staleness.controller import CLUSTER_OPERATORS
     from quarterdeck.operators.staleness.decide import Case, decide
     from quarterdeck.operators.staleness.explain import explanation
     from quarterdeck.operators.staleness.sightings import Sightings
+    from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
     patience = await _patience(client, interval, keep_upgradeable_false)
     try:
-        obj = await client.get(CLUSTER_OPERATORS, name)
+        obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
     except NotFound as error:
         raise CommandFailed(
             f"{error.message}; all there are: kubectl get clusteroperators"

@@ -10,7 +10,7 @@ import random
 from datetime import datetime
 from typing import Literal
 
-from quarterdeck.api.meta import LEASES, Key, Object, foreign
+from quarterdeck.api.meta import LEASES, Key, Object
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
 from quarterdeck.controller.metadata import fence
 from quarterdeck.kube import Forbidden, Invalid, NotFound
@@ -30,13 +30,9 @@ from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import named_leases, newest, renewal
 from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.operators.staleness.sightings import Sightings
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 log = get_logger("staleness")
-
-CLUSTER_OPERATORS = foreign(
-    "config.openshift.io/v1", "ClusterOperator", "clusteroperators", namespaced=False
-)
-"""As dictionaries: of objects that are not ours, every field survives."""
 
 POLL = 60.0
 """Seconds after which an object is looked at again at the latest: clocks may jump. It costs no
@@ -55,7 +51,7 @@ class Checker:
         self._manager = manager
         self._settings = settings
         self._client = manager.replica_client
-        self._cache = manager.cache(CLUSTER_OPERATORS, all_managed_fields=True)
+        self._cache = manager.cache(PLAIN_CLUSTER_OPERATORS, all_managed_fields=True)
         self._gauges = Gauges(manager.registry)
         self._grace = Grace(
             settings.grace.total_seconds(), manager.clock(), manager.wall().timestamp()
@@ -86,7 +82,7 @@ class Checker:
         the change of somebody who was faster: the `Conflict` is the runtime's to try again.
         """
         try:
-            obj: Object = await self._client.get(CLUSTER_OPERATORS, name)
+            obj: Object = await self._client.get(PLAIN_CLUSTER_OPERATORS, name)
         except NotFound:
             return None
         self._renewals[name] = await self._renewal(obj)
@@ -96,7 +92,7 @@ class Checker:
             return decision
         try:
             await self._client.patch(
-                CLUSTER_OPERATORS,
+                PLAIN_CLUSTER_OPERATORS,
                 name,
                 {"metadata": fence(obj), "status": {"conditions": decision.conditions}},
                 subresource="status",
@@ -214,7 +210,7 @@ def _verdict_of(decision: Decision | None) -> str:
 def setup(manager: Manager, settings: Settings) -> None:
     """Add the checker; it works in every replica."""
     checker = Checker(manager, settings)
-    watch = Watch(CLUSTER_OPERATORS, all_managed_fields=True)
+    watch = Watch(PLAIN_CLUSTER_OPERATORS, all_managed_fields=True)
     controller = Controller(
         "staleness", checker.reconcile, [watch], workers=WORKERS, needs_leader=False
     )

@@ -16,8 +16,8 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.metadata import fence
 from quarterdeck.kube import Client, Conflict, Gone, NotFound
-from quarterdeck.operators.staleness.controller import CLUSTER_OPERATORS
 from quarterdeck.operators.staleness.evidence import Condition, Mark, conditions_of, raw_conditions
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message, original
 
 FIELD_MANAGER = "quarterdeck-staleness-probe"
@@ -48,7 +48,7 @@ async def probe(client: Client, name: str, timeout: float) -> list[Answer]:
                     await _follow(client, obj, wanted, answered, began)
                     break
                 except Gone:
-                    obj = await client.get(CLUSTER_OPERATORS, name)
+                    obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
     except TimeoutError:
         pass
     finally:
@@ -60,7 +60,7 @@ async def probe(client: Client, name: str, timeout: float) -> list[Answer]:
 async def _challenge(client: Client, name: str) -> tuple[Object, float]:
     """The object with our challenge in it, and when that was sent."""
     for _ in range(ATTEMPTS):
-        obj: Object = await client.get(CLUSTER_OPERATORS, name)
+        obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
         _check(obj)
         changed = _with_messages(obj, lambda one: checking_message(one.message))
         began = time.monotonic()
@@ -95,7 +95,7 @@ async def _follow(
         _note(obj, answered, began)
         if len(answered) == len(wanted):
             return
-        events = client.watch(CLUSTER_OPERATORS, name=name, resource_version=version)
+        events = client.watch(PLAIN_CLUSTER_OPERATORS, name=name, resource_version=version)
         async with aclosing(events):
             async for event in events:
                 found: Any = getattr(event, "object", None)
@@ -117,7 +117,7 @@ async def _put_back(client: Client, name: str) -> None:
     """Take our own marks off again, where the operator has not."""
     for _ in range(ATTEMPTS):
         try:
-            obj: Object = await client.get(CLUSTER_OPERATORS, name)
+            obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
             if not any(one.mark is Mark.CHECKING for one in conditions_of(obj)):
                 return
             await _write(client, obj, _with_messages(obj, _unmarked))
@@ -141,7 +141,7 @@ def _with_messages(obj: Object, message: Any) -> list[Any]:
 
 async def _write(client: Client, obj: Object, conditions: list[Any]) -> Object:
     return await client.patch(
-        CLUSTER_OPERATORS,
+        PLAIN_CLUSTER_OPERATORS,
         obj["metadata"]["name"],
         {"metadata": fence(obj), "status": {"conditions": conditions}},
         subresource="status",
