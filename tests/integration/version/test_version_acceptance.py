@@ -59,6 +59,23 @@ def test_a_cluster_without_a_version_gets_one_and_its_release(settled: Cluster) 
     assert settled.condition("Progressing")["message"] == "Cluster version is 1.0.0"
     table = settled.kubectl("get", "clusterversion", "version")
     assert "Cluster version is 1.0.0" in table
+    # Deleted, it is made again, and what it said is found out again.
+    settled.kubectl("delete", "clusterversion", "version")
+    settled.wait_release("1.0.0")
+    assert (
+        settled.find("clusterversion", "version")["metadata"]["uid"] != version["metadata"]["uid"]
+    )
+
+
+def test_with_a_profile_that_nothing_is_for_no_success_is_claimed(
+    cluster: Cluster, releases: Releases, run_cvo: RunCvo
+) -> None:
+    releases.write("1.0.0", simple(cluster, "1.0.0"))
+    run_cvo("1.0.0", "--cluster-profile=single-nod")
+    seen = cluster.wait_condition("Failing", "True", "whose profile is single-nod")
+    assert seen["reason"] == "NothingIncluded"
+    assert cluster.condition("Available")["status"] == "False"
+    assert not cluster.status().get("history")
 
 
 def test_what_is_not_listed_not_known_or_not_named_is_refused(

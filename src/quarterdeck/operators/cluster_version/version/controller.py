@@ -28,10 +28,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from quarterdeck.api.config_v1 import (
     CLUSTER_OPERATORS,
     CLUSTER_VERSIONS,
     FEATURE_GATES,
+    CapabilitiesStatus,
     ClusterVersion,
     ClusterVersionStatus,
 )
@@ -41,6 +44,9 @@ from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
+from quarterdeck.operators.cluster_version.payload.filters import included
+from quarterdeck.operators.cluster_version.payload.model import Payload, PayloadError
+from quarterdeck.operators.cluster_version.payload.observed import Observed
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.skipped import SkippedManifests
 from quarterdeck.operators.cluster_version.sync import Cluster
@@ -52,13 +58,19 @@ from quarterdeck.operators.cluster_version.version.conditions import (
     desired_status,
     pause_before_write,
 )
-from quarterdeck.operators.cluster_version.version.decide import Decision, decide
+from quarterdeck.operators.cluster_version.version.decide import (
+    Decision,
+    broken,
+    decide,
+    empty,
+)
 from quarterdeck.operators.cluster_version.version.engine import PayloadEngine
 from quarterdeck.operators.cluster_version.version.faults import NONE, standing
 from quarterdeck.operators.cluster_version.version.history import completed, maybe_running
-from quarterdeck.operators.cluster_version.version.payloads import Payloads
+from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
+from quarterdeck.operators.cluster_version.version.releases import Offer
 from quarterdeck.operators.cluster_version.version.runner import Runner
-from quarterdeck.operators.cluster_version.version.updates import Asked
+from quarterdeck.operators.cluster_version.version.updates import Asked, Refused
 from quarterdeck.operators.cluster_version.version.work import (
     Work,
     mode_of,
@@ -136,9 +148,11 @@ class VersionController:
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
-        decision = await decide(
-            asked, self._payloads, self._settings.release_version, self._manager.wall()
-        )
+
+        async def load(offer: Offer) -> Loaded | Refused:
+            return self._usable(version, offer, await self._payloads.load(offer))
+
+        decision = await decide(asked, load, self._settings.release_version, self._manager.wall())
         decision, work = self._with_progress(version, decision)
         wait = await self._report(version, asked, decision)
         self.runner.want(work)
@@ -197,30 +211,37 @@ class VersionController:
         history = completed(decision.history, self._manager.wall())
         if history == decision.history:
             return decision, work
-        arrived = Decision(
-            release=decision.release,
-            history=history,
-            loaded=decision.loaded,
-            refused=decision.refused,
-        )
+        arrived = msgspec.structs.replace(decision, history=history)
         return arrived, self._work(version, arrived)
 
+    def _usable(
+        self, version: ClusterVersion, offer: Offer, found: Loaded | PayloadError
+    ) -> Loaded | Refused:
+        if isinstance(found, PayloadError):
+            return broken(offer.release.version, found)
+        observed = self._observed(version, found.payload)
+        # Overridden manifests count here: whoever overrides all of them has their reasons.
+        if not included(found.payload.manifests, msgspec.structs.replace(observed, overrides=())):
+            return empty(found.payload, self._settings.profile)
+        return found
+
     def _work(self, version: ClusterVersion, decision: Decision) -> Work | None:
-        if decision.loaded is None:
+        loaded = decision.loaded
+        if loaded is None:
             return None
+        observed = self._observed(version, loaded.payload)
+        self._skipped.tell(loaded.payload, loaded.hash, observed)
+        return work_for(loaded.payload, loaded.hash, observed, decision.history)
+
+    def _observed(self, version: ClusterVersion, payload: Payload) -> Observed:
         gates = self._gates.get(GATES_KEY)
-        capabilities = desired_capabilities(
-            version.spec.capabilities, version.status.capabilities if version.status else None
-        )
-        observed = observed_cluster(
+        return observed_cluster(
             version,
             gates.spec if gates else None,
-            capabilities.enabled_capabilities,
-            decision.loaded.payload,
+            _capabilities(version).enabled_capabilities,
+            payload,
             self._settings.profile,
         )
-        self._skipped.tell(decision.loaded.payload, decision.loaded.hash, observed)
-        return work_for(decision.loaded.payload, decision.loaded.hash, observed, decision.history)
 
     async def _report(
         self, version: ClusterVersion, asked: Asked, decision: Decision
@@ -252,10 +273,7 @@ class VersionController:
             progress=self.runner.progress,
             faults=self._standing.told(now),
             blockers=asked.blockers,
-            capabilities=desired_capabilities(
-                version.spec.capabilities,
-                version.status.capabilities if version.status else None,
-            ),
+            capabilities=_capabilities(version),
             available_updates=tuple(offer.release for offer in updates),
         )
 
@@ -270,3 +288,8 @@ class VersionController:
             self._manager.events.event(
                 version, said.type, said.reason, said.message, action=said.action
             )
+
+
+def _capabilities(version: ClusterVersion) -> CapabilitiesStatus:
+    was = version.status.capabilities if version.status else None
+    return desired_capabilities(version.spec.capabilities, was)
