@@ -108,6 +108,7 @@ async def look(
     """Everything about one operator, read from the cluster."""
     from quarterdeck.kube import NotFound
     from quarterdeck.operators.staleness.decide import Case, decide
+    from quarterdeck.operators.staleness.evidence import has_managed_fields
     from quarterdeck.operators.staleness.explain import explanation
     from quarterdeck.operators.staleness.sightings import Sightings
     from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
@@ -129,7 +130,8 @@ async def look(
         lease=lease,
         seen=Sightings().look(obj, now),
     )
-    return explanation(name, decide(case), now, patience, lease)
+    dated = has_managed_fields(obj)
+    return explanation(name, decide(case), now, patience, lease, dated=dated)
 
 
 async def ask_operator(client: "Client", name: str, timeout: float) -> "list[Answer]":

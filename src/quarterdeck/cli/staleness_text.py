@@ -33,6 +33,8 @@ def as_text(found: Explanation) -> str:
         ("interval", f"{interval} ({found.interval_from})"),
         ("next", _next(found)),
     ]
+    if found.note:
+        facts.append(("note", found.note))
     width = max(len(name) for name, _ in facts)
     parts = ["\n".join(f"{name:<{width}}  {value}" for name, value in facts)]
     if found.conditions:

@@ -18,7 +18,9 @@ PATIENCE = Patience(
 )
 
 
-def explained(message: str, manager: str = "dns-operator", now: datetime = NOW) -> Explanation:
+def explained(
+    message: str, manager: str = "dns-operator", now: datetime = NOW, *, dated: bool = True
+) -> Explanation:
     owned: dict[str, object] = {
         "f:status": {"f:conditions": {'k:{"type":"Available"}': {"f:message": {}}}}
     }
@@ -33,7 +35,7 @@ def explained(message: str, manager: str = "dns-operator", now: datetime = NOW) 
         "status": {"conditions": [{"type": "Available", "status": "True", "message": message}]},
     }
     decision = decide(Case(object=obj, now=now, interval=PATIENCE.interval))
-    return explanation("dns", decision, now, PATIENCE, None)
+    return explanation("dns", decision, now, PATIENCE, None, dated=dated)
 
 
 def test_a_live_operator_is_shown_with_what_comes_next() -> None:
@@ -69,6 +71,11 @@ def test_marks_that_are_not_the_checkers_are_counted_from_the_last_write() -> No
     """An operator that has kept the prefix as its own."""
     text = click.unstyle(as_text(explained(checking_message("it works"))))
     assert "counted from  2026-01-01T12:05:00Z: the operator wrote, but left the messages" in text
+
+
+def test_what_cannot_be_known_from_here_is_said() -> None:
+    text = click.unstyle(as_text(explained("it works", dated=False)))
+    assert "note        the object comes without managedFields" in text
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,10 @@ from quarterdeck.status.staleness_marks import original
 EXIT_CODES = {State.UNWATCHED: 0, State.ALIVE: 0, State.STALE: 1, State.CHALLENGED: 3}
 INTERVAL_FLAG = "--interval="
 KEEP_FLAG = "--keep-upgradeable-false"
+UNDATED = (
+    "the object comes without managedFields: since when it is so, and so when the checker acts, "
+    "only a checker that runs knows"
+)
 
 
 class ConditionView(msgspec.Struct, frozen=True, rename="camel"):
@@ -71,6 +75,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: list[ConditionView]
     writes: list[WriteView]
     next: Next | None
+    note: str
+    """What cannot be known from here; empty where that is nothing."""
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +88,15 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explanation(
-    name: str, decision: Decision, now: datetime, patience: Patience, lease: Proof | None
+    name: str,
+    decision: Decision,
+    now: datetime,
+    patience: Patience,
+    lease: Proof | None,
+    *,
+    dated: bool = True,
 ) -> Explanation:
-    """All there is to say about a decision."""
+    """All there is to say about a decision; `dated` is an object that has managedFields."""
     evidence, interval = decision.evidence, patience.interval
     challenged = decision.state is State.CHALLENGED
     return Explanation(
@@ -109,6 +121,7 @@ def explanation(
             for write in evidence.writes
         ],
         next=_next(decision, now),
+        note="" if dated else UNDATED,
     )
 
 
