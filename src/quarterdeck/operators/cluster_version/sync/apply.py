@@ -44,6 +44,8 @@ from quarterdeck.operators.cluster_version.sync.readiness import READINESS
 
 log = get_logger("cluster-version.sync")
 
+_OPERATOR = ("config.openshift.io", "ClusterOperator")
+_WAITED_FOR = frozenset({*READINESS, _OPERATOR})
 _ROUNDS = 4
 """How often in a row one manifest is acted upon: delete, create, settle, and one to spare."""
 
@@ -75,8 +77,8 @@ class _Item:
         self.expected = expected_versions(manifest)
         self.key = Key(self.identity.namespace, self.identity.name)
         self.desired: Object | None = None
-        self.settled: tuple[str, str] | None = None
-        """Uid and version in which the object was found to be as desired."""
+        self.settled: object = None
+        """The form in which the object was found to be as desired."""
 
 
 class Applier:
@@ -151,18 +153,18 @@ class Applier:
             item.desired = desired_object(item.manifest, namespaced=namespaced)
             item.key = Key(item.key.namespace if namespaced else "", item.key.name)
         live = followed.cache.get(item.key)
-        if live is None or item.settled != _version(live):
+        if live is None or item.settled != _form(item.identity, live):
             found: Plan = plan(item.manifest, item.desired, live, self._mode)
             if not isinstance(found, Leave):
                 item.settled = None
                 return found
             assert live is not None  # noqa: S101 - nothing that is not there is left as it is
-            item.settled = _version(live)
+            item.settled = _form(item.identity, live)
         return self._readiness(item, live)
 
     def _readiness(self, item: _Item, live: Object) -> Outcome:
         what = (item.identity.group, item.identity.kind)
-        if what == ("config.openshift.io", "ClusterOperator"):
+        if what == _OPERATOR:
             return operator_health(live, item.expected, self._mode, self._cluster.wall())
         rule = READINESS.get(what)
         if rule is None:
@@ -181,7 +183,7 @@ class Applier:
         await followed.objects.ensure(item.desired)
         live = followed.cache.get(item.key)
         # As the server answered; if it is not here yet, the next look compares once more.
-        item.settled = _version(live) if live is not None else None
+        item.settled = _form(item.identity, live) if live is not None else None
         self._say("applied", item, changed=changed[:5])
 
     async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
@@ -215,8 +217,16 @@ def _is_idle(manifest: Manifest, mode: Mode) -> bool:
     )
 
 
-def _version(live: Object) -> tuple[str, str]:
-    return live["metadata"]["uid"], live["metadata"]["resourceVersion"]
+def _form(identity: Identity, live: Object) -> object:
+    """What is the same as long as nothing changes that a manifest can say.
+
+    Kinds that are waited for change their status often, and count the changes of the rest.
+    """
+    meta = live["metadata"]
+    if (identity.group, identity.kind) not in _WAITED_FOR:
+        return meta["uid"], meta["resourceVersion"]
+    said = ("uid", "generation", "labels", "annotations", "ownerReferences", "deletionTimestamp")
+    return [meta.get(field) for field in said]
 
 
 def _failure(item: _Item, error: KubeError) -> Failed:

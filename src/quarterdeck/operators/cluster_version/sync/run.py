@@ -87,6 +87,7 @@ class _Run:
                 self._steps.setdefault(identity, []).append(step)
         self._changed = asyncio.Event()
         self._told: Progress | None = None
+        self._faults: dict[int, tuple[Outcome, Fault]] = {}
 
     async def work(
         self, is_over: Callable[[], bool], pass_after: tuple[float, float] | None = None
@@ -157,11 +158,13 @@ class _Run:
             return
         if isinstance(outcome, Done) and brings_others(self._manifests[step].identity):
             self._wake_those_without_it()
+        if not outcome.reason:
+            return
         facts = {"object": str(self._manifests[step].identity), "reason": outcome.reason}
         if isinstance(outcome, Failed):
             place = self._manifests[step].place
             log.warning("manifest failed", message=outcome.message, manifest=place, **facts)
-        elif outcome.reason:
+        else:
             log.v(4).info("manifest looked at", message=outcome.message, **facts)
 
     def _wake_those_without_it(self) -> None:
@@ -192,9 +195,13 @@ class _Run:
             self._report(progress)
 
     def _fault(self, step: int, outcome: Outcome) -> Fault:
-        manifest = self._manifests[step]
-        where = f"{manifest.file}: {manifest.identity}"
-        return Fault(manifest=where, reason=outcome.reason, message=outcome.message)
+        known, fault = self._faults.get(step, (None, None))
+        if fault is None or known is not outcome:
+            manifest = self._manifests[step]
+            where = f"{manifest.file}: {manifest.identity}"
+            fault = Fault(manifest=where, reason=outcome.reason, message=outcome.message)
+            self._faults[step] = (outcome, fault)
+        return fault
 
     def _lowest_level(self) -> str:
         """The run level of the first manifest that is not done."""
