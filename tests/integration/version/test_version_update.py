@@ -111,11 +111,11 @@ def test_an_update_replaces_a_running_version(
     seen: set[tuple[str, bool]] = set()
 
     def updated() -> bool:
-        # The pods are looked at after the report: what is reported must run by then.
+        # Each is looked at after what must come later: the history, the report, the pods.
+        state = cluster.status()["history"][0]
         told, runs = sample_versions(cluster), sample_pods(cluster)
         seen.update((version, version in runs) for version in told)
         assert told != ["1.1.0"] or "1.1.0" in runs
-        state = cluster.status()["history"][0]
         assert state["version"] != "1.1.0" or state["state"] == "Partial" or told == ["1.1.0"]
         return bool((state["version"], state["state"]) == ("1.1.0", "Completed"))
 
