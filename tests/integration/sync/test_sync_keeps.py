@@ -140,6 +140,21 @@ async def test_passes_over_a_settled_payload_read_memory_only(
     assert len(engine.writes()) == 5
 
 
+async def test_passes_come_by_the_clock_and_each_is_told(
+    engine: Engine, namespace: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logged = ""
+
+    async def three_were_told() -> bool:
+        nonlocal logged
+        logged += capfd.readouterr().err
+        return logged.count("payload kept") >= 3
+
+    async with engine.keeping(manifest(config_map(namespace)), pass_after=(0.05, 0.1)):
+        await eventually(three_were_told)
+    assert engine.writes() == ["create configmaps x"]
+
+
 @pytest.mark.usefixtures("tidy")
 async def test_what_failed_is_tried_again(engine: Engine, admin: Client, namespace: str) -> None:
     """Its reason is gone without any change of an object that the payload is about."""

@@ -94,7 +94,7 @@ class _Run:
     ) -> None:
         """Take one step after another until it is over; with passes, from the beginning again."""
         began = self._clock()
-        next_pass = began + random.uniform(*pass_after) if pass_after else None  # noqa: S311 jitter
+        next_pass = self._time_of_pass(pass_after)
         log.info("payload begun", mode=self._mode.value, manifests=len(self._manifests))
         with self._cluster.following(self._manifests, self._object_changed):
             async with asyncio.TaskGroup() as tasks:
@@ -105,8 +105,9 @@ class _Run:
                     if is_over():
                         break
                     await self._until_changed(next_pass)
-                    if pass_after and next_pass is not None and self._clock() >= next_pass:
-                        next_pass = self._clock() + random.uniform(*pass_after)  # noqa: S311
+                    if next_pass is not None and self._clock() >= next_pass:
+                        next_pass = self._time_of_pass(pass_after)
+                        log.info("payload kept", **_figures(self.progress()))
                         self.schedule.begin_pass()
         took = round(self._clock() - began, 3)
         log.info("payload ended", mode=self._mode.value, seconds=took, **_figures(self.progress()))
@@ -125,6 +126,12 @@ class _Run:
             faults=tuple(told[Failed]),
             notes=tuple(told[Done]),
         )
+
+    def _time_of_pass(self, pass_after: tuple[float, float] | None) -> float | None:
+        """When to begin the next pass; None for a run that has no passes."""
+        if pass_after is None:
+            return None
+        return self._clock() + random.uniform(*pass_after)  # noqa: S311 jitter
 
     async def _take_steps(self, tasks: asyncio.TaskGroup) -> None:
         """Look at what may begin; what needs a request goes on beside us."""
