@@ -1,6 +1,7 @@
 """A payload is kept: drift is mended at once, and a run can be cut short anywhere."""
 
 import asyncio
+import io
 import random
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.integration.sync.engine import Engine, config_map, eventually, manife
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, DEPLOYMENTS, Object, Resource, foreign
 from quarterdeck.kube import Client, NotFound
+from quarterdeck.log import configure
 from quarterdeck.operators.cluster_version.payload.graph import Mode
 from quarterdeck.operators.cluster_version.sync import run_payload
 
@@ -140,18 +142,18 @@ async def test_passes_over_a_settled_payload_read_memory_only(
     assert len(engine.writes()) == 5
 
 
-async def test_passes_come_by_the_clock_and_each_is_told(
-    engine: Engine, namespace: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    logged = ""
+async def test_passes_come_by_the_clock_and_each_is_told(engine: Engine, namespace: str) -> None:
+    said = io.StringIO()
 
     async def three_were_told() -> bool:
-        nonlocal logged
-        logged += capfd.readouterr().err
-        return logged.count("payload kept") >= 3
+        return said.getvalue().count("payload kept") >= 3
 
-    async with engine.keeping(manifest(config_map(namespace)), pass_after=(0.05, 0.1)):
-        await eventually(three_were_told)
+    configure(stream=said)
+    try:
+        async with engine.keeping(manifest(config_map(namespace)), pass_after=(0.05, 0.1)):
+            await eventually(three_were_told)
+    finally:
+        configure()
     assert engine.writes() == ["create configmaps x"]
 
 
