@@ -71,6 +71,8 @@ def deploy_releases(
         _seed_log_level(plane, root, version, log_level)
     plane.kubectl("apply", *_AS_OPERATOR, input=bootstrap_manifests(root, version))
     _wait_applied(plane, show)
+    # A cluster that was stopped has its release, and its operators are still to come.
+    show("waiting for the operators")
     for namespace, name in DEPLOYMENTS:
         flags = (f"--namespace={namespace}", f"--timeout={LIMIT:.0f}s")
         plane.kubectl("rollout", "status", f"deployment/{name}", *flags)
