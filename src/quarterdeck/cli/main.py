@@ -1,6 +1,9 @@
 """The entry point: options that all subcommands share, and which module each one is in."""
 
 import importlib
+import os
+import signal
+import sys
 
 import click
 
@@ -66,6 +69,17 @@ def cli(ctx: click.Context, verbosity: int) -> None:
     ctx.obj = verbosity
 
 
+def heed_sigterm() -> None:
+    """End at a SIGTERM from now on, also as a container's first process.
+
+    For that one the kernel drops signals that nobody handles: a pod that is deleted while it
+    starts would go on until it is killed, and might even lead meanwhile.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def main() -> None:
     """Run the command line; kubectl calls it as `kubectl quarterdeck`."""
+    heed_sigterm()
     cli(prog_name="quarterdeck")

@@ -91,7 +91,8 @@ def test_the_operator_installs_the_rest_and_replaces_itself_in_an_update(own: Cl
     assert runs_release(own, NEXT)
     assert ready_releases(own, "quarterdeck-sample") == [NEXT, NEXT]
     eventually(lambda: ready_releases(own, NAMESPACE) == [NEXT, NEXT], f"only pods of {NEXT}")
-    assert eventually(lambda: holder(own), "a leader") not in before
+    # One that was told to go before may have led last.
+    eventually(lambda: holder(own) not in {"", *before}, "a leader of the new release")
     operator = own.find("clusteroperator", "sample")
     assert operator["status"]["versions"] == [{"name": "operator", "version": NEXT}]
     # What is created only, and then the administrator's, is left alone.
