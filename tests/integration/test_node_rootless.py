@@ -5,6 +5,7 @@ make no user namespaces.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,14 @@ class Foreground:
         raise AssertionError(f"ended without {text!r}: {shown}")
 
 
+def flags_of_make_up() -> list[str]:
+    """What the Makefile adds to `local up --foreground`."""
+    makefile = (TESTS.parent.parent / "Makefile").read_text()
+    found = re.search(r"local up --foreground ([a-z -]+)", makefile)
+    assert found is not None
+    return found[1].split()
+
+
 @pytest.fixture(scope="module")
 def user(control_plane_binaries: Binaries) -> Iterator[Ordinary]:
     # Not pytest's own directory: that is for root alone.
@@ -152,12 +161,15 @@ def user(control_plane_binaries: Binaries) -> Iterator[Ordinary]:
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_runs_the_cluster_and_the_sample(user: Ordinary) -> None:
-    """As `make up` does: the sample and its log, a command inside it without rights, Ctrl-C."""
-    up = user.start("local", "up", "--foreground", "--sample")
+def test_an_ordinary_user_runs_the_cluster_and_its_operators(user: Ordinary) -> None:
+    """As `make up` does: our release, the checker, a command in a pod without rights, Ctrl-C."""
+    up = user.start("local", "up", "--foreground", *flags_of_make_up())
     try:
         shown = up.read_until("Ctrl-C stops all of it")
         assert "leading" in shown
+        operators = user.local("kubectl", "get", "clusterversion,clusteroperators,pods", "-A")
+        assert "version   0.1.0" in operators.stdout
+        assert "staleness-this-machine" in operators.stdout
         space = "--namespace=quarterdeck-sample"
         pod = user.local("kubectl", "get", "pods", space, "--output=name").stdout.split()[0]
         script = "id -u; grep CapEff /proc/self/status; touch /etc/x"
