@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from quarterdeck.api.times import format_time
 from quarterdeck.cli.durations import show_duration
 from quarterdeck.cli.output import table
 from quarterdeck.operators.staleness.decide import State
@@ -125,4 +126,4 @@ def _when(time: datetime | None, now: datetime) -> str:
 
 
 def _time(time: datetime | None) -> str:
-    return "-" if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "-" if time is None else format_time(time)

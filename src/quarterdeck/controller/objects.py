@@ -32,6 +32,7 @@ from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_pat
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import rebooked
 from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, unsettled
+from quarterdeck.kube.client import Propagation
 from quarterdeck.log import get_logger
 
 log = get_logger("controller.objects")
@@ -92,7 +93,7 @@ class Objects(Generic[T]):
             self._futile.pop(key, None)
             self._log.v(4).info("applied", key=str(key), changed=changed)
 
-    async def delete(self, obj: T) -> None:
+    async def delete(self, obj: T, *, propagation: Propagation | None = None) -> None:
         """Delete this very object, if it is still there and as we know it."""
         key, seen = key_of(obj), fence(obj)
         try:
@@ -102,6 +103,7 @@ class Objects(Generic[T]):
                 key.namespace,
                 uid=seen["uid"],
                 resource_version=seen["resourceVersion"],
+                propagation=propagation,
             )
         except NotFound:
             return

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from quarterdeck import __version__
 from quarterdeck.api.meta import LEASES, NODES, Object
+from quarterdeck.api.times import format_time
 from quarterdeck.kube import Client, KubeError, NotFound
 from quarterdeck.localcluster.node.settings import NodeSettings
-from quarterdeck.localcluster.node.times import format_time
 from quarterdeck.log import get_logger
 
 log = get_logger("node.heartbeat")

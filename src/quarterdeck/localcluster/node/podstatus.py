@@ -7,6 +7,7 @@ nothing is written when nothing changed, is the agent's business.
 from typing import Any
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import format_time
 from quarterdeck.localcluster.node.containers import (
     Container,
     Exit,
@@ -30,7 +31,7 @@ from quarterdeck.localcluster.node.lifecycle import (
     restart_at,
     restarts_after,
 )
-from quarterdeck.localcluster.node.times import Instant, format_time
+from quarterdeck.localcluster.node.times import Instant
 
 OURS = ("Initialized", "ContainersReady", "Ready")
 """The conditions that the node sets; others are left as they are."""

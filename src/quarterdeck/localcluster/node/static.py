@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.times import format_time
 from quarterdeck.localcluster.node.manifest import BadManifestError, parse_manifest
-from quarterdeck.localcluster.node.times import format_time
 from quarterdeck.log import get_logger
 
 log = get_logger("node.static")

@@ -36,11 +36,6 @@ def now() -> Instant:
     return Instant(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
-def format_time(moment: datetime) -> str:
-    """The moment as the API writes it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def parse_time(text: str) -> datetime:
     """The moment that the API wrote, with or without fractions of a second."""
     return datetime.fromisoformat(text)

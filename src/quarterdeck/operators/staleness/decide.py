@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import format_time
 from quarterdeck.operators.staleness.evidence import (
     Condition,
     Evidence,
@@ -172,8 +173,3 @@ def _status(one: Condition, status: str, now: datetime) -> dict[str, str]:
     if one.status == status:
         return {}
     return {"status": status, "lastTransitionTime": format_time(now)}
-
-
-def format_time(time: datetime) -> str:
-    """A time as the API writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

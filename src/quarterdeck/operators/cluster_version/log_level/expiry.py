@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from quarterdeck.api.times import format_time
 from quarterdeck.operators.cluster_version.log_level.levels import LEVELS, NORMAL
 
 ANNOTATION = "quarterdeck.dev/log-level-expiry"
@@ -26,8 +27,7 @@ class Expiry(msgspec.Struct, frozen=True, kw_only=True):
     then: str = NORMAL
 
     def __str__(self) -> str:
-        until = self.until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"{self.level} until {until}, then {self.then}"
+        return f"{self.level} until {format_time(self.until)}, then {self.then}"
 
 
 def parse_expiry(text: str) -> Expiry | None:

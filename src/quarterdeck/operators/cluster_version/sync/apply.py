@@ -189,7 +189,10 @@ class Applier:
     async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
         live = followed.cache.get(item.key)
         if live is not None:
-            await self._cluster.delete(followed, live)
+            # A Job goes when its pods have gone, so that two never run at once.
+            await followed.objects.delete(
+                live, propagation="Foreground" if is_job(item.identity) else "Background"
+            )
             self._say("deleted", item, why=why)
 
     def _say(self, what: str, item: _Item, **facts: object) -> None:

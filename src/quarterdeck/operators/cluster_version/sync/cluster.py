@@ -14,8 +14,7 @@ from types import TracebackType
 
 from quarterdeck.api.meta import CRDS, Key, Object, Resource
 from quarterdeck.controller import Objects
-from quarterdeck.controller.metadata import fence
-from quarterdeck.kube import Cache, Client, KubeError, NotFound
+from quarterdeck.kube import Cache, Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
 from quarterdeck.operators.cluster_version.sync.kinds import (
@@ -144,21 +143,6 @@ class Cluster:
         """Create an object that is not there; `AlreadyExists` if it is after all."""
         await self._client.create(followed.resource, desired, field_manager=FIELD_MANAGER)
 
-    async def delete(self, followed: Followed, live: Object) -> None:
-        """Delete this very object, as it is known here; a Job goes when its pods have gone."""
-        key, seen = _key_of(live), fence(live)
-        try:
-            await self._client.delete(
-                followed.resource,
-                key.name,
-                key.namespace,
-                uid=seen["uid"],
-                resource_version=seen["resourceVersion"],
-                propagation="Foreground" if followed.resource.kind == "Job" else "Background",
-            )
-        except NotFound:
-            return
-
     def learn(self, definition: Object) -> None:
         """Know the kinds of a definition that the server serves."""
         self._kinds |= kinds_of_definition(definition)
@@ -208,7 +192,3 @@ def _keys(keys: Iterable[Key], resource: Resource[Object]) -> frozenset[Key]:
     if resource.namespaced:
         return frozenset(keys)
     return frozenset(Key("", key.name) for key in keys)
-
-
-def _key_of(live: Object) -> Key:
-    return Key(live["metadata"].get("namespace", ""), live["metadata"]["name"])
