@@ -1,15 +1,11 @@
 """The commands of docs/stale-operators.md, in their order."""
 
-import os
-import re
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.documents import DOCS, Shell, commands, shell_in
 from tests.integration.staleness.board import Board
 
 from quarterdeck.cli.run_options import OPTIONS
@@ -17,57 +13,13 @@ from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.testing.operator_process import OperatorProcess
 
-ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "stale-operators.md").read_text()
+TEXT = (DOCS / "stale-operators.md").read_text()
 SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
 
-Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 
-
-def commands(text: str) -> list[str]:
-    """Each with the lines of its here-document."""
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [part.rstrip() for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
-
-
-def shell_in(directory: Path, binaries: Binaries, environment: dict[str, str]) -> Shell:
-    """A shell with `quarterdeck` and the pinned programs on its path."""
-    programs = directory / "programs"
-    programs.mkdir()
-    for name, path in binaries.paths.items():
-        (programs / name).symlink_to(path)
-    search = os.pathsep.join([str(Path(sys.executable).parent), str(programs), os.environ["PATH"]])
-    variables = os.environ | {"PATH": search, "KUBEBUILDER_ASSETS": str(programs)} | environment
-
-    def run(command: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            ["sh", "-c", command],
-            env=variables,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-
-    return run
-
-
-@pytest.fixture
-def newcomer(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Shell]:
-    """A newcomer's shell, with a home directory that has no cluster."""
-    home = tmp_path / "home"
-    home.mkdir()
-    state = home / ".local" / "state"
-    environment = {
-        "HOME": str(home),
-        "XDG_STATE_HOME": str(state),
-        "KUBECONFIG": str(state / "quarterdeck" / "local" / "kubeconfig"),
-    }
-    run = shell_in(tmp_path, control_plane_binaries, environment)
-    yield run
-    run("quarterdeck local down --purge")
+def whole(text: str) -> list[str]:
+    """The commands of a text that shows no output: what follows one is its here-document."""
+    return [f"{command}\n{rest}".rstrip() for command, rest in commands(text)]
 
 
 def until(run: Shell, command: str, wanted: str) -> None:
@@ -87,7 +39,7 @@ def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Pa
         "jsonpath='{.status.conditions[?(@.type==\"Available\")].status}'"
     )
     stopped = False
-    for command in commands(SEE):
+    for command in whole(SEE):
         if "scale" in command:
             stopped = command.endswith(" 0")
         done = newcomer(command)
@@ -99,6 +51,7 @@ def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Pa
             (file,) = (tmp_path / "home").rglob("manifests/staleness.yaml")
             quicker = file.read_text().replace("--interval=60s", "--interval=3s\n    - --grace=0s")
             file.write_text(quicker)
+        if "export" in command:
             until(newcomer, available, "True")
         if "scale" in command:
             until(newcomer, available, "Unknown" if stopped else "True")
@@ -112,8 +65,8 @@ def test_the_certificate_of_the_document_is_the_checkers(
 ) -> None:
     """What is made by hand there signs in here, with the rights that it needs."""
     run = shell_in(tmp_path, control_plane_binaries, {"KUBECONFIG": str(control_plane.kubeconfig)})
-    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
-    for command in commands(YOURS):
+    (tmp_path / "deploy").symlink_to(DOCS.parent / "deploy")
+    for command in whole(YOURS):
         done = run(command)
         assert done.returncode == 0, f"{command}: {done.stderr}"
     here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"

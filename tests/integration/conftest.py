@@ -1,0 +1,20 @@
+"""What integration tests share beyond the fixtures of `quarterdeck.testing`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.documents import Shell, shell_in
+
+from quarterdeck.localcluster.binaries import Binaries
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Shell]:
+    """A newcomer's shell, with a home directory that has no cluster; its cluster goes with it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "XDG_STATE_HOME": str(home / ".local" / "state")}
+    run = shell_in(tmp_path, control_plane_binaries, environment)
+    yield run
+    run("quarterdeck local down --purge")
