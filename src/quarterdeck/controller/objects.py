@@ -67,8 +67,8 @@ class Objects(Generic[T]):
         """The objects that the index has under this value; not to be changed."""
         return self.cache.by_index(name, value)
 
-    async def ensure(self, desired: Object) -> None:
-        """Make the object so; it is written only when it is not so already.
+    async def ensure(self, desired: Object) -> Object:
+        """The object, made so; it is written only when it is not so already.
 
         `desired` says everything that we want of the object and nothing else: a field that it
         said before and says no more is removed, and fields of others are left alone. Raises
@@ -79,19 +79,21 @@ class Objects(Generic[T]):
         live = await self._created(desired, key) if current is None else as_plain(current)
         changed = list(unsettled(live, desired, self._manager))
         if not changed or self._futile.get(key) == (fence(live), desired):
-            return
+            return live
         if leftovers(live, desired, self._manager):
             live = await self._rebooked(key, live)
         meta = {**desired["metadata"], **fence(live)}
-        applied = await self._client.apply(
+        answer = await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
         )
+        applied = as_plain(answer)
         if fence(applied) == fence(live):
             self._futile[key] = (fence(live), desired)
             self._log.info("apply changed nothing", key=str(key), compared=changed)
         else:
             self._futile.pop(key, None)
             self._log.v(4).info("applied", key=str(key), changed=changed)
+        return applied
 
     async def delete(self, obj: T, *, propagation: Propagation | None = None) -> None:
         """Delete this very object, if it is still there and as we know it."""

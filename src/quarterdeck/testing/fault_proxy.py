@@ -46,6 +46,12 @@ class Delay(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Late(msgspec.Struct, frozen=True):
+    """Do as asked, and answer after a while."""
+
+    seconds: float
+
+
 class Answer(msgspec.Struct, frozen=True):
     """Answer with a failure instead of asking the server."""
 
@@ -73,7 +79,7 @@ class Stall(msgspec.Struct, frozen=True):
     after: int = 0
 
 
-Fault = Delay | Answer | StreamError | Cut | Stall
+Fault = Delay | Late | Answer | StreamError | Cut | Stall
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -256,10 +262,13 @@ class FaultProxy:
 
     async def _respond(self, request: web.BaseRequest, faults: list[Fault]) -> web.StreamResponse:
         limit: Cut | Stall | None = None
+        late = 0.0
         for fault in faults:
             match fault:
                 case Delay(seconds):
                     await asyncio.sleep(seconds)
+                case Late(seconds):
+                    late = seconds
                 case Answer():
                     return _answer(fault)
                 case StreamError(status, reason):
@@ -269,10 +278,10 @@ class FaultProxy:
                     )
                 case Cut() | Stall():
                     limit = fault
-        return await self._pass_on(request, limit)
+        return await self._pass_on(request, limit, late)
 
     async def _pass_on(
-        self, request: web.BaseRequest, limit: Cut | Stall | None
+        self, request: web.BaseRequest, limit: Cut | Stall | None, late: float
     ) -> web.StreamResponse:
         headers = _passed_on(request.headers)
         if headers.get("Authorization") == f"Bearer {_NOBODY}":
@@ -288,6 +297,7 @@ class FaultProxy:
                 allow_redirects=False,
                 auto_decompress=False,
             ) as upstream:
+                await asyncio.sleep(late)
                 answer = web.StreamResponse(status=upstream.status, reason=upstream.reason)
                 answer.headers.update(_passed_on(upstream.headers))
                 answer.enable_chunked_encoding()

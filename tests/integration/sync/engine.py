@@ -93,14 +93,18 @@ class Engine:
 
     @asynccontextmanager
     async def keeping(
-        self, *manifests: Manifest, pass_after: tuple[float, float] = (600, 600)
+        self,
+        *manifests: Manifest,
+        pass_after: tuple[float, float] = (600, 600),
+        waited_for: bool = True,
     ) -> AsyncIterator[None]:
-        """A payload that is kept while the test does something."""
+        """A payload that is kept while the test does something, once it is all done or at once."""
         async with self.cluster() as cluster:
             work = keep_payload(manifests, cluster, self.reports.append, pass_after=pass_after)
             task: asyncio.Task[None] = asyncio.create_task(work)
             try:
-                await self.until(lambda progress: progress.completed)
+                if waited_for:
+                    await self.until(lambda progress: progress.completed)
                 yield
             finally:
                 task.cancel()

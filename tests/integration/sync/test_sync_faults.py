@@ -1,16 +1,17 @@
 """What goes wrong between the engine and the server: rights, failures, somebody else, a twin."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.integration.sync.engine import Engine, config_map, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, foreign
-from quarterdeck.kube import Client
+from quarterdeck.kube import Client, NotFound
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.operators.cluster_version.payload.graph import Mode
 from quarterdeck.operators.cluster_version.sync.schedule import WRITES_AT_ONCE
-from quarterdeck.testing.fault_proxy import Answer, Cut, FaultProxy
+from quarterdeck.testing.fault_proxy import Answer, Cut, FaultProxy, Late
 
 ROLE_BINDINGS = foreign(
     "rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", namespaced=True
@@ -60,6 +61,29 @@ async def test_a_server_that_fails_now_and_then_is_asked_again(
     assert again.completed
     assert len([seen for seen in fault_proxy.seen if seen.verb == "create"]) == len(made)
     assert fault_proxy.count(verb="patch") == 0
+
+
+@pytest.mark.parametrize("verb", ["create", "patch"])
+async def test_a_change_that_is_seen_before_the_answer_to_our_write_is_mended(
+    engine: Engine, fault_proxy: FaultProxy, admin: Client, namespace: str, verb: str
+) -> None:
+    """What the server answered is as the manifest says; what the cache has by then is not."""
+    engine.connection = fault_proxy.connection()
+    fault_proxy.inject(Late(1.0), verb=verb, resource="configmaps", times=1)
+    if verb == "patch":
+        await admin.create(CONFIG_MAPS, config_map(namespace, a="before"))
+
+    async def has(value: str) -> bool:
+        try:
+            return bool((await admin.get(CONFIG_MAPS, "x", namespace))["data"] == {"a": value})
+        except NotFound:
+            return False
+
+    async with engine.keeping(manifest(config_map(namespace, a="ours")), waited_for=False):
+        await eventually(partial(has, "ours"))
+        await admin.patch(CONFIG_MAPS, "x", {"data": {"a": "theirs"}}, namespace)
+        assert not engine.reports or not engine.latest.completed, "the answer was not late"
+        await eventually(partial(has, "ours"))
 
 
 async def test_two_manifests_of_one_object_do_not_undo_each_other(

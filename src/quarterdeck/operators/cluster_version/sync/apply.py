@@ -180,10 +180,9 @@ class Applier:
             await self._cluster.create(followed, item.desired)
             self._say("created", item)
             return
-        await followed.objects.ensure(item.desired)
-        live = followed.cache.get(item.key)
-        # As the server answered; if it is not here yet, the next look compares once more.
-        item.settled = _form(item.identity, live) if live is not None else None
+        live = await followed.objects.ensure(item.desired)
+        # As the server answered; the cache may know of more by now, which is to be compared.
+        item.settled = _form(item.identity, live)
         self._say("applied", item, changed=changed[:5])
 
     async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
