@@ -17,6 +17,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from quarterdeck.api.meta import Object
 from quarterdeck.kube.defaults import is_server_default
 from quarterdeck.kube.quantity import holds_quantity, parse_quantity
@@ -126,7 +128,7 @@ def _lacking(want: Any, have: Any, node: Tree, path: Path) -> Iterator[Path]:
         yield from _lacking_map(want, have or {}, node, path)
     elif not _is_leaf(node) and isinstance(want, list) and isinstance(have, list | None):
         yield from _lacking_items(want, have or [], node, path)
-    elif not _same(want, have, path):
+    elif not (_identical(want, have) or _same(want, have, path)):
         yield path
 
 
@@ -239,6 +241,16 @@ def _leaves(
 
 
 # --- are two values the same to the server?
+
+
+def _identical(want: Any, have: Any) -> bool:
+    """Whether both are written alike, which is so most often and seen at once, schemas too."""
+    # To Python true is 1; in JSON it is not.
+    return bool(want == have) and _sorted_json(want) == _sorted_json(have)
+
+
+def _sorted_json(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _same(want: Any, have: Any, path: Path) -> bool:

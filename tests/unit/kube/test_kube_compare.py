@@ -118,6 +118,7 @@ def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
         pytest.param({"on": False}, {}, True, id="false is absent"),
         pytest.param({"on": True}, {"on": 1}, False, id="true is not 1"),
         pytest.param({"n": 0}, {"n": False}, False, id="0 is not false"),
+        pytest.param({"a": [{"on": True}]}, {"a": [{"on": 1}]}, False, id="nor deep inside"),
         pytest.param({"n": 1.0}, {"n": 1}, True, id="a whole number is a number"),
         pytest.param({"a": [1, 2]}, {"a": [2, 1]}, False, id="an atomic list has an order"),
         pytest.param({"a": []}, {}, True, id="an empty list is absent"),
