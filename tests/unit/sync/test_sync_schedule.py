@@ -207,8 +207,19 @@ def test_a_pass_looks_at_every_step_once() -> None:
     for outcome in (DONE, WAITING, FAILED):
         while (step := schedule.take(0.0)) is not None:
             schedule.record(step, outcome, 0.0)
-        schedule.begin_pass()
+        schedule.begin_pass(lambda _step: False)
     assert [schedule.take(0.0) for _ in range(4)] == [0, 1, 2, None]
+
+
+def test_a_pass_leaves_out_what_is_settled_and_what_is_under_way() -> None:
+    graph = build_graph([manifest(1, "a", n) for n in range(4)], Mode.RECONCILING)
+    schedule = schedule_of(graph)
+    while (step := schedule.take(0.0)) is not None:
+        schedule.record(step, DONE, 0.0)
+    schedule.begin_pass({2}.__contains__)
+    assert schedule.take(0.0) == 0  # under way, still at the next pass
+    schedule.begin_pass({2}.__contains__)
+    assert [schedule.take(0.0) for _ in range(3)] == [1, 3, None]
 
 
 def test_an_object_that_somebody_keeps_changing_is_written_at_a_slow_pace_in_the_end() -> None:

@@ -55,6 +55,7 @@ class _Item:
 
     __slots__ = (
         "desired",
+        "done",
         "expected",
         "followed",
         "identity",
@@ -79,6 +80,8 @@ class _Item:
         self.desired: Object | None = None
         self.settled: object = None
         """The form in which the object was found to be as desired."""
+        self.done: Object | None = None
+        """The object in the cache that was found done; a changed one is another."""
 
 
 class Applier:
@@ -106,6 +109,13 @@ class Applier:
                 return None
         found = self._judge(item, item.followed)
         return None if isinstance(found, Write | Delete) else found
+
+    def is_settled(self, step: int) -> bool:
+        """Whether another look would find what the last one did: done, and nothing changed."""
+        item = self._items[step]
+        if item.done is None or item.followed is None:
+            return item.idle
+        return item.followed.cache.get(item.key) is item.done
 
     async def attempt(self, step: int) -> tuple[Outcome, bool]:
         """What comes of the manifest after everything that can be done, and whether it wrote."""
@@ -153,14 +163,21 @@ class Applier:
             item.desired = desired_object(item.manifest, namespaced=namespaced)
             item.key = Key(item.key.namespace if namespaced else "", item.key.name)
         live = followed.cache.get(item.key)
-        if live is None or item.settled != _form(item.identity, live):
-            found: Plan = plan(item.manifest, item.desired, live, self._mode)
-            if not isinstance(found, Leave):
-                item.settled = None
-                return found
+        found = self._plan(item, item.desired, live)
+        if isinstance(found, Leave):
             assert live is not None  # noqa: S101 - nothing that is not there is left as it is
-            item.settled = _form(item.identity, live)
-        return self._readiness(item, live)
+            found = self._readiness(item, live)
+        item.done = live if isinstance(found, Done) else None
+        return found
+
+    def _plan(self, item: _Item, desired: Object, live: Object | None) -> Plan:
+        """What to do; the object is compared only in a form that it did not have before."""
+        form = _form(item.identity, live) if live is not None else None
+        if form is not None and form == item.settled:
+            return Leave()
+        found = plan(item.manifest, desired, live, self._mode)
+        item.settled = form if isinstance(found, Leave) else None
+        return found
 
     def _readiness(self, item: _Item, live: Object) -> Outcome:
         what = (item.identity.group, item.identity.kind)

@@ -80,14 +80,16 @@ class _Run:
         self._clock = cluster.clock
         self._report = report
         self._applier = Applier(graph.manifests, mode, cluster)
+        self._identities = [manifest.identity for manifest in graph.manifests]
         self._steps: dict[Identity, list[int]] = {}
-        for step, manifest in enumerate(graph.manifests):
+        for step, own in enumerate(self._identities):
             # Some name a namespace though their kind has none.
-            for identity in {manifest.identity, manifest.identity._replace(namespace="")}:
+            for identity in {own, own._replace(namespace="")}:
                 self._steps.setdefault(identity, []).append(step)
         self._changed = asyncio.Event()
         self._told: Progress | None = None
-        self._faults: dict[int, tuple[Outcome, Fault]] = {}
+        self._troubles: dict[type[Outcome], tuple[Fault, ...]] | None = None
+        """What there is to say of manifests; None when that has changed."""
 
     async def work(
         self, is_over: Callable[[], bool], pass_after: tuple[float, float] | None = None
@@ -108,23 +110,23 @@ class _Run:
                     if next_pass is not None and self._clock() >= next_pass:
                         next_pass = self._time_of_pass(pass_after)
                         log.info("payload kept", **_figures(self.progress()))
-                        self.schedule.begin_pass()
+                        self.schedule.begin_pass(self._applier.is_settled)
         took = round(self._clock() - began, 3)
         log.info("payload ended", mode=self._mode.value, seconds=took, **_figures(self.progress()))
 
     def progress(self) -> Progress:
         """Where the payload stands now."""
-        told: dict[type[Outcome], list[Fault]] = {Done: [], Waiting: [], Failed: []}
-        for step, outcome in sorted(self.schedule.troubled.items()):
-            told[type(outcome)].append(self._fault(step, outcome))
+        told = self._troubles
+        if told is None:
+            told = self._troubles = self._tell_troubles()
         return Progress(
             mode=self._mode,
             done=len(self.schedule) - len(self.schedule.undone),
             total=len(self._manifests),
             run_level=self._lowest_level(),
-            waiting=tuple(told[Waiting]),
-            faults=tuple(told[Failed]),
-            notes=tuple(told[Done]),
+            waiting=told[Waiting],
+            faults=told[Failed],
+            notes=told[Done],
         )
 
     def _time_of_pass(self, pass_after: tuple[float, float] | None) -> float | None:
@@ -159,15 +161,17 @@ class _Run:
         before = self.schedule.outcomes.get(step)
         pause = self.schedule.record(step, outcome, self._clock(), wrote=wrote)
         if pause:
-            who = str(self._manifests[step].identity)
+            who = str(self._identities[step])
             log.warning("somebody keeps changing an object", object=who, pause=round(pause, 1))
         if before == outcome:
             return
-        if isinstance(outcome, Done) and brings_others(self._manifests[step].identity):
+        if outcome.reason or (before is not None and before.reason):
+            self._troubles = None
+        if isinstance(outcome, Done) and brings_others(self._identities[step]):
             self._wake_those_without_it()
         if not outcome.reason:
             return
-        facts = {"object": str(self._manifests[step].identity), "reason": outcome.reason}
+        facts = {"object": str(self._identities[step]), "reason": outcome.reason}
         if isinstance(outcome, Failed):
             place = self._manifests[step].place
             log.warning("manifest failed", message=outcome.message, manifest=place, **facts)
@@ -201,14 +205,13 @@ class _Run:
             self._told = progress
             self._report(progress)
 
-    def _fault(self, step: int, outcome: Outcome) -> Fault:
-        known, fault = self._faults.get(step, (None, None))
-        if fault is None or known is not outcome:
-            manifest = self._manifests[step]
-            where = f"{manifest.file}: {manifest.identity}"
+    def _tell_troubles(self) -> dict[type[Outcome], tuple[Fault, ...]]:
+        told: dict[type[Outcome], list[Fault]] = {Done: [], Waiting: [], Failed: []}
+        for step, outcome in sorted(self.schedule.troubled.items()):
+            where = f"{self._manifests[step].file}: {self._identities[step]}"
             fault = Fault(manifest=where, reason=outcome.reason, message=outcome.message)
-            self._faults[step] = (outcome, fault)
-        return fault
+            told[type(outcome)].append(fault)
+        return {what: tuple(faults) for what, faults in told.items()}
 
     def _lowest_level(self) -> str:
         """The run level of the first manifest that is not done."""

@@ -140,10 +140,11 @@ class Schedule:
         ):
             self._rest(step, max(now, self._held.get(step, now)))
 
-    def begin_pass(self) -> None:
-        """Look at every step once more, those that are under way excepted."""
+    def begin_pass(self, is_settled: Callable[[int], bool]) -> None:
+        """Look once more at every step that is not settled and not under way."""
         for step in self._released - self.running:
-            self._make_ready(step)
+            if not is_settled(step):
+                self._make_ready(step)
 
     def _pause_after_write(self, step: int, now: float) -> float:
         pace = self._paces.get(step)
