@@ -8,7 +8,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,3 +99,22 @@ class OperatorProcess:
         """End it at once, paused or not, and return when it is gone."""
         self._process.kill()
         self._process.wait()
+
+
+StartOperator = Callable[..., OperatorProcess]
+"""Starts one more process, with options of its own."""
+
+
+@contextmanager
+def operator_processes(directory: Path, *arguments: str) -> Iterator[StartOperator]:
+    """Start processes with these arguments, each with a log in the directory; killed at the end."""
+    numbers = count()
+    with ExitStack() as started:
+
+        def start(*options: str) -> OperatorProcess:
+            log = directory / f"operator-{next(numbers)}.log"
+            process = OperatorProcess([*arguments, *options], log)
+            started.callback(process.kill)
+            return process
+
+        yield start

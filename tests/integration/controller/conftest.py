@@ -1,6 +1,6 @@
 """The sample operator under its own account, in a namespace of the test's own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.operator_process import StartOperator, operator_processes
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "sample" / "rbac.yaml"
 NAMESPACE = "quarterdeck-sample"
@@ -77,20 +77,11 @@ def grant_reporting(control_plane: ControlPlane, namespace: str, user: str) -> N
 @pytest.fixture
 def run_sample(
     control_plane: ControlPlane, sample_user: str, namespace: str, tmp_path: Path
-) -> Iterator[Callable[..., OperatorProcess]]:
+) -> Iterator[StartOperator]:
     """Starts the sample operator in a process of its own; killed after the test."""
     kubeconfig = control_plane.kubeconfig_for_service_account(namespace, "sample-operator")
-    started: list[OperatorProcess] = []
-
-    def start(*options: str) -> OperatorProcess:
-        where = ["--operator=sample", f"--namespace={namespace}", f"--lease-namespace={namespace}"]
-        process = OperatorProcess(
-            [f"--kubeconfig={kubeconfig}", *where, *options],
-            tmp_path / f"replica-{len(started)}.log",
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
+    where = (f"--namespace={namespace}", f"--lease-namespace={namespace}")
+    with operator_processes(
+        tmp_path, "--operator=sample", f"--kubeconfig={kubeconfig}", *where
+    ) as start:
+        yield start

@@ -3,16 +3,13 @@
 import json
 import signal
 import time
-from collections.abc import Callable
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import requests_by, writes_by
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, eventually
 from quarterdeck.testing.plugin import Kubectl
-
-Start = Callable[..., OperatorProcess]
 
 ELECT = "--leader-elect"
 QUICK = (ELECT, "--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
@@ -62,7 +59,7 @@ def wait_written(kubectl: Kubectl, namespace: str, text: str) -> list[str]:
 
 @pytest.fixture
 def leader_and_standby(
-    run_sample: Start, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, kubectl: Kubectl, namespace: str
 ) -> tuple[OperatorProcess, OperatorProcess]:
     """Two replicas, of which the first one leads and has written a ConfigMap."""
     first = run_sample(*QUICK)
@@ -130,7 +127,7 @@ def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
 
 
 def test_a_leader_that_is_stopped_hands_the_lease_back(
-    run_sample: Start, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, kubectl: Kubectl, namespace: str
 ) -> None:
     """The next one need not wait for the Lease to run out, which would take a minute here."""
     slow = (ELECT, "--lease-duration=60", "--renew-deadline=40", "--retry-period=1")
@@ -152,7 +149,7 @@ def test_a_leader_that_is_stopped_hands_the_lease_back(
 
 
 def test_a_leader_whose_lease_was_taken_exits(
-    run_sample: Start, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, kubectl: Kubectl, namespace: str
 ) -> None:
     leader = run_sample(*QUICK)
     leader.logged("leading")
@@ -163,7 +160,7 @@ def test_a_leader_whose_lease_was_taken_exits(
 
 
 def test_a_lease_that_may_not_be_written_is_said_by_readyz(
-    run_sample: Start, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, kubectl: Kubectl, namespace: str
 ) -> None:
     kubectl("delete", "rolebinding", "sample-operator-lease", "-n", namespace)
     operator = run_sample(*QUICK)

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,8 @@ from quarterdeck.localcluster.definitions import (
     install_definitions,
     load_definitions,
 )
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually, operator_processes
 from quarterdeck.testing.plugin import NewControlPlane
-
-Start = Callable[..., OperatorProcess]
 
 
 @pytest.fixture
@@ -29,19 +27,12 @@ def plane(new_control_plane: NewControlPlane) -> ControlPlane:
 
 
 @pytest.fixture
-def run_sample_on(plane: ControlPlane, tmp_path: Path) -> Iterator[Start]:
-    started: list[OperatorProcess] = []
-
-    def start(*options: str) -> OperatorProcess:
-        kubeconfig = f"--kubeconfig={plane.kubeconfig}"
-        where = ["--operator=sample", "--namespace=default", "--lease-namespace=default"]
-        log = tmp_path / f"replica-{len(started)}.log"
-        started.append(OperatorProcess([kubeconfig, *where, *options], log))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
+def run_sample_on(plane: ControlPlane, tmp_path: Path) -> Iterator[StartOperator]:
+    where = ("--namespace=default", "--lease-namespace=default")
+    with operator_processes(
+        tmp_path, "--operator=sample", f"--kubeconfig={plane.kubeconfig}", *where
+    ) as start:
+        yield start
 
 
 def write_note(plane: ControlPlane, name: str) -> None:
@@ -63,7 +54,7 @@ def wait_written(plane: ControlPlane, name: str) -> None:
 
 
 def test_work_goes_on_after_the_api_server_was_killed(
-    plane: ControlPlane, run_sample_on: Start
+    plane: ControlPlane, run_sample_on: StartOperator
 ) -> None:
     """A leader that finds its server again in time goes on leading, and loses nothing."""
     operator = run_sample_on("--leader-elect", "--lease-duration=90", "--renew-deadline=60")
@@ -79,7 +70,7 @@ def test_work_goes_on_after_the_api_server_was_killed(
 
 
 def test_a_leader_that_gets_no_answer_exits_by_the_renew_deadline(
-    plane: ControlPlane, run_sample_on: Start
+    plane: ControlPlane, run_sample_on: StartOperator
 ) -> None:
     """The server accepts connections and says nothing: each call is bounded by the deadline."""
     times = ("--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")

@@ -1,16 +1,13 @@
 """The sample operator as users run it, under its own account, on a real API server."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import writes_by
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
-
-Start = Callable[..., OperatorProcess]
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 
 class Cluster:
@@ -77,7 +74,7 @@ def cluster(control_plane: ControlPlane, namespace: str, sample_user: str) -> Cl
 
 
 def test_a_note_becomes_a_config_map_with_exactly_the_writes_that_are_needed(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     """Two writes when it is created, two when it changes, none when the operator restarts."""
     operator = run_sample()
@@ -102,7 +99,7 @@ def test_a_note_becomes_a_config_map_with_exactly_the_writes_that_are_needed(
 
 
 def test_the_transition_time_stays_while_the_note_stays_ready(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     run_sample()
     cluster.write_note("a", "one")
@@ -123,7 +120,7 @@ def _server_time(cluster: Cluster) -> str:
 
 
 def test_a_config_map_that_is_deleted_or_changed_by_others_is_put_right(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     run_sample()
     cluster.write_note("a", "kept")
@@ -146,7 +143,7 @@ def test_a_config_map_that_is_deleted_or_changed_by_others_is_put_right(
 
 
 def test_a_note_that_is_deleted_takes_its_config_map_along(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     run_sample()
     cluster.write_note("a", "short-lived")
@@ -158,7 +155,7 @@ def test_a_note_that_is_deleted_takes_its_config_map_along(
 
 
 def test_a_config_map_of_somebody_else_is_not_touched_and_the_note_says_what_to_do(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     cluster.kubectl("create", "configmap", "taken", "--from-literal=text=precious")
     run_sample()
@@ -181,7 +178,7 @@ def test_a_config_map_of_somebody_else_is_not_touched_and_the_note_says_what_to_
 
 
 def test_the_operator_is_degraded_by_name_while_a_note_cannot_be_written_and_does_not_flap(
-    control_plane: ControlPlane, cluster: Cluster, run_sample: Start, sample_user: str
+    control_plane: ControlPlane, cluster: Cluster, run_sample: StartOperator, sample_user: str
 ) -> None:
     cluster.kubectl("create", "configmap", "taken", "--from-literal=text=precious")
     operator = run_sample()
@@ -211,7 +208,7 @@ def test_the_operator_is_degraded_by_name_while_a_note_cannot_be_written_and_doe
 
 
 def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     role = f"sample-{cluster.namespace}"
     rules = cluster.find("role", role)["rules"]
@@ -236,7 +233,7 @@ def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(
 
 
 def test_a_resource_that_cannot_be_read_is_named_by_readyz_until_it_can(
-    cluster: Cluster, run_sample: Start
+    cluster: Cluster, run_sample: StartOperator
 ) -> None:
     role = f"sample-{cluster.namespace}"
     rules = cluster.find("role", role)["rules"]

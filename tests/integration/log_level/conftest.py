@@ -1,13 +1,13 @@
 """The cluster version operator as users run it, under its own account, and its objects."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.log_level import EVENTS, LogLevelObjects
-from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.operator_process import StartOperator, operator_processes
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "cluster-version"
 NAMESPACE = "openshift-cluster-version"
@@ -40,18 +40,9 @@ def delivered(objects: LogLevelObjects) -> LogLevelObjects:
 
 
 @pytest.fixture
-def run_cvo(account: Path, tmp_path: Path) -> Iterator[Callable[..., OperatorProcess]]:
+def run_cvo(account: Path, tmp_path: Path) -> Iterator[StartOperator]:
     """Starts the cluster version operator in a process of its own; killed after the test."""
-    started: list[OperatorProcess] = []
-
-    def start(*options: str) -> OperatorProcess:
-        process = OperatorProcess(
-            ["--operator=cluster-version", f"--kubeconfig={account}", *options],
-            tmp_path / f"replica-{len(started)}.log",
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
+    with operator_processes(
+        tmp_path, "--operator=cluster-version", f"--kubeconfig={account}"
+    ) as start:
+        yield start

@@ -17,9 +17,8 @@ from quarterdeck.localcluster.definitions import (
 )
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
 from quarterdeck.testing.log_level import CONFIGS, LogLevelObjects, wait_verbosity
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, eventually
 
-Start = Callable[..., OperatorProcess]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 GATE = "ClusterVersionOperatorConfiguration"
@@ -46,7 +45,7 @@ def log_level(kubeconfig: Path) -> Run:
 
 
 @pytest.fixture
-def operator(delivered: LogLevelObjects, run_cvo: Start) -> OperatorProcess:
+def operator(delivered: LogLevelObjects, run_cvo: StartOperator) -> OperatorProcess:
     """A running operator that has observed its delivered configuration."""
     operator = run_cvo()
     delivered.wait_observed()
@@ -88,7 +87,7 @@ def test_for_a_while_reverts_when_the_command_is_gone(
 
 @pytest.mark.slow
 def test_for_a_while_reverts_after_a_restart_of_the_operator(
-    delivered: LogLevelObjects, operator: OperatorProcess, log_level: Run, run_cvo: Start
+    delivered: LogLevelObjects, operator: OperatorProcess, log_level: Run, run_cvo: StartOperator
 ) -> None:
     """The deadline passes while no operator runs."""
     log_level("set", "Trace", "--for", "5s")
@@ -106,7 +105,7 @@ def test_for_a_while_reverts_after_a_restart_of_the_operator(
 
 
 def test_every_replica_reverts_by_itself_when_the_object_cannot_be_written(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """A replica that does not lead is back at the deadline, and writes nothing."""
     lease = f"{LEASES}/cluster-version-operator"
@@ -136,7 +135,7 @@ def test_every_replica_reverts_by_itself_when_the_object_cannot_be_written(
 @pytest.mark.slow
 def test_for_a_while_reverts_while_the_server_is_away(
     delivered: LogLevelObjects,
-    run_cvo: Start,
+    run_cvo: StartOperator,
     fault_proxy: FaultProxy,
     log_level: Run,
     tmp_path: Path,
@@ -197,7 +196,7 @@ def _server_time(objects: LogLevelObjects) -> str:
 
 
 def test_with_the_gate_off_set_fails_and_says_why_and_what_to_do(
-    objects: LogLevelObjects, run_cvo: Start, log_level: Run
+    objects: LogLevelObjects, run_cvo: StartOperator, log_level: Run
 ) -> None:
     objects.make_config("Debug")
     missing = log_level("set", "Trace")

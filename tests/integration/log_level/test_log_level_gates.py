@@ -1,7 +1,5 @@
 """The feature gate of the log level: off, on, for another version, written by somebody else."""
 
-from collections.abc import Callable
-
 import pytest
 
 from quarterdeck import __version__
@@ -13,9 +11,7 @@ from quarterdeck.testing.log_level import (
     LogLevelObjects,
     wait_verbosity,
 )
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
-
-Start = Callable[..., OperatorProcess]
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 GATE = "ClusterVersionOperatorConfiguration"
 USER = "system:serviceaccount:openshift-cluster-version:cluster-version-operator"
@@ -30,7 +26,7 @@ def upgradeable(objects: LogLevelObjects) -> str | None:
 
 
 def test_turned_off_the_object_is_ignored_and_turned_on_it_counts(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """Off: the verbosity of the start holds and status says nothing. On: all of it at once."""
     off = {"featureSet": "CustomNoUpgrade", "customNoUpgrade": {"disabled": [GATE]}}
@@ -62,7 +58,7 @@ def test_turned_off_the_object_is_ignored_and_turned_on_it_counts(
 
 
 def test_without_a_payload_cluster_version_claims_nothing(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """It is made where there is none, and made again when it is deleted."""
     run_cvo()
@@ -77,7 +73,7 @@ def test_without_a_payload_cluster_version_claims_nothing(
     assert objects.find(f"{VERSIONS}/version")["metadata"]["uid"] != first["metadata"]["uid"]
 
 
-def test_no_upgrade_cannot_be_left_again(objects: LogLevelObjects, run_cvo: Start) -> None:
+def test_no_upgrade_cannot_be_left_again(objects: LogLevelObjects, run_cvo: StartOperator) -> None:
     objects.make_gates()
     run_cvo()
     eventually(lambda: upgradeable(objects) == "True", "upgradeable")
@@ -91,7 +87,7 @@ def test_no_upgrade_cannot_be_left_again(objects: LogLevelObjects, run_cvo: Star
 
 
 def test_the_status_is_computed_once_where_nobody_else_writes_it(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     objects.make_gates()
     operator = run_cvo()
@@ -107,7 +103,7 @@ def test_the_status_is_computed_once_where_nobody_else_writes_it(
 
 
 def test_an_entry_for_another_version_only_is_off_and_is_left_to_its_owner(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """A version skew: somebody else writes the status, and has not said a word about ours."""
     objects.make_gates()
@@ -130,7 +126,7 @@ def test_an_entry_for_another_version_only_is_off_and_is_left_to_its_owner(
 
 
 def test_in_a_hosted_cluster_the_object_means_nothing_even_if_somebody_brings_it(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """Its administrator is not the one who pays for the logs."""
     objects.make_gates()

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,7 @@ from quarterdeck.testing.log_level import (
     LogLevelObjects,
     wait_verbosity,
 )
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
-
-Start = Callable[..., OperatorProcess]
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 USER = "system:serviceaccount:openshift-cluster-version:cluster-version-operator"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -57,7 +55,7 @@ def wait_events(objects: LogLevelObjects, reason: str, at_least: int) -> list[Ob
 
 
 def test_a_level_is_applied_then_observed_and_told(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """First in force, then in status; an event, a metric, a first line; one write."""
     operator = run_cvo()
@@ -83,7 +81,7 @@ def test_a_level_is_applied_then_observed_and_told(
 
 
 def test_a_restart_comes_back_at_the_level_and_writes_nothing(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     operator = run_cvo()
     delivered.wait_observed()
@@ -107,7 +105,7 @@ def test_a_restart_comes_back_at_the_level_and_writes_nothing(
 )
 def test_observed_generation_is_that_of_the_level_in_force(
     objects: LogLevelObjects,
-    run_cvo: Start,
+    run_cvo: StartOperator,
     generation: int,
     level: str,
     before: int,
@@ -129,7 +127,7 @@ def test_observed_generation_is_that_of_the_level_in_force(
 
 
 def test_without_the_object_nothing_is_made_and_nothing_fails(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     objects.make_gates()
     operator = run_cvo()
@@ -139,7 +137,7 @@ def test_without_the_object_nothing_is_made_and_nothing_fails(
 
 
 def test_deleted_it_is_normal_at_once_and_recreated_it_counts_again(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     operator = run_cvo()
     delivered.set_level("TraceAll")
@@ -182,7 +180,7 @@ def _takes(objects: LogLevelObjects, level: Any) -> bool:
 
 
 def test_a_value_that_is_no_level_is_normal_with_one_warning_and_no_loop(
-    loosened: LogLevelObjects, run_cvo: Start
+    loosened: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     operator = run_cvo()
     loosened.wait_observed()
@@ -207,7 +205,7 @@ def test_a_value_that_is_no_level_is_normal_with_one_warning_and_no_loop(
 
 
 def test_status_writes_that_fail_do_not_hold_the_level_back(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """Rights taken away: the level is in force, the retries are few; given back, it is told."""
     operator = run_cvo()
@@ -248,7 +246,7 @@ def test_status_writes_that_fail_do_not_hold_the_level_back(
 
 
 def test_a_missing_resource_type_is_waited_for_and_holds_nothing_up(
-    objects: LogLevelObjects, run_cvo: Start
+    objects: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """The operator brings its own types: it is ready without them, and sees them come and go."""
     objects.make_gates()
@@ -272,7 +270,7 @@ def test_a_missing_resource_type_is_waited_for_and_holds_nothing_up(
 
 
 def test_two_replicas_are_at_the_level_whoever_leads(
-    delivered: LogLevelObjects, run_cvo: Start
+    delivered: LogLevelObjects, run_cvo: StartOperator
 ) -> None:
     """Only the leader writes; when it is killed, the other is at the level already."""
     quick = ("--leader-elect", "--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
@@ -302,7 +300,7 @@ def test_two_replicas_are_at_the_level_whoever_leads(
 
 @pytest.mark.slow
 async def test_a_thousand_changes_end_at_the_last_and_leave_nothing_behind(
-    delivered: LogLevelObjects, run_cvo: Start, kubeconfig: Path
+    delivered: LogLevelObjects, run_cvo: StartOperator, kubeconfig: Path
 ) -> None:
     operator = run_cvo()
     delivered.wait_observed()

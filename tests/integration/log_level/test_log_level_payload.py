@@ -6,7 +6,6 @@ ConfigMap, and a manifest for hosted clusters only.
 
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.integration.version.releases import Releases, config_map, counted
 
 from quarterdeck.api.meta import Object
 from quarterdeck.testing.log_level import VERSIONS, LogLevelObjects, wait_verbosity
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 PLAIN = "xyzzy-plain-value"
 ENCODED = base64.b64encode(PLAIN.encode()).decode()
@@ -50,7 +49,7 @@ def release(tmp_path: Path, namespace: str) -> Path:
 def test_each_level_has_its_lines_and_none_has_a_secret(
     namespace: str,  # before `objects`, whose end waits for everything that came after it
     objects: LogLevelObjects,
-    run_cvo: Callable[..., OperatorProcess],
+    run_cvo: StartOperator,
     release: Path,
     level: str,
 ) -> None:
@@ -90,7 +89,7 @@ def _told(objects: LogLevelObjects) -> str:
 
 
 def test_deleted_it_is_brought_back_by_the_release(
-    objects: LogLevelObjects, run_cvo: Callable[..., OperatorProcess], tmp_path: Path
+    objects: LogLevelObjects, run_cvo: StartOperator, tmp_path: Path
 ) -> None:
     """The object and its FeatureGate come with the release; nobody else makes them here."""
     releases = Releases(tmp_path / "releases")

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from quarterdeck import log as logs
 from quarterdeck.api.meta import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Object, foreign
 from quarterdeck.kube import Cache, Client, KubeError, load_kubeconfig
 from quarterdeck.testing.log_level import LogLevelObjects, wait_verbosity
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 PLAIN = "xyzzy-plain-value"
 OTHER = "plugh-other-value"
@@ -105,7 +105,7 @@ async def test_no_token_is_shown(written: io.StringIO, kubeconfig: Path, namespa
 
 
 def test_the_operator_at_trace_all_shows_bodies_and_not_its_own_token(
-    delivered: LogLevelObjects, run_cvo: Callable[..., OperatorProcess], account: Path
+    delivered: LogLevelObjects, run_cvo: StartOperator, account: Path
 ) -> None:
     operator = run_cvo("--leader-elect")
     delivered.wait_observed()

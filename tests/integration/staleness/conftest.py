@@ -1,15 +1,13 @@
 """ClusterOperators to write and read, and checkers to run, each under its own user."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.integration.staleness.board import CONDITIONS, RBAC, USER, Board
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
-
-Checkers = Callable[..., OperatorProcess]
+from quarterdeck.testing.operator_process import StartOperator, eventually, operator_processes
 
 
 @pytest.fixture
@@ -19,21 +17,14 @@ def board(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> 
 
 
 @pytest.fixture
-def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterator[Checkers]:
+def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterator[StartOperator]:
     """Starts checkers in processes of their own, under their certificate; killed after the test."""
     control_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
     kubeconfig = control_plane.kubeconfig_for(USER)
-    started: list[OperatorProcess] = []
-
-    def start(*options: str) -> OperatorProcess:
-        arguments = [f"--kubeconfig={kubeconfig}", "--operator=staleness", *options]
-        process = OperatorProcess(arguments, tmp_path / f"checker-{len(started)}.log")
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
+    with operator_processes(
+        tmp_path, "--operator=staleness", f"--kubeconfig={kubeconfig}"
+    ) as start:
+        yield start
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from tests.integration.staleness.board import TYPES, Board, conditions
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Answer, Requests
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
-Checkers = Callable[..., OperatorProcess]
 Write = Callable[["Foreign"], Answer]
 QUICK = ("--interval=3s", "--grace=0s")
 PATIENT = ("--interval=5s", "--grace=0s")
@@ -150,7 +149,7 @@ def recovered(board: Board, operator: Foreign) -> bool:
 
 @pytest.mark.slow
 def test_who_puts_its_messages_back_is_asked_and_never_given_up_however_it_writes(
-    board: Board, checker: Checkers, foreign: Callable[[str, Write], Foreign]
+    board: Board, checker: StartOperator, foreign: Callable[[str, Write], Foreign]
 ) -> None:
     """By update, merge patch, forced apply; and who only writes everything again and again.
 
@@ -185,7 +184,7 @@ def test_who_puts_its_messages_back_is_asked_and_never_given_up_however_it_write
 
 @pytest.mark.slow
 def test_an_apply_without_force_is_refused_from_the_first_challenge_on(
-    board: Board, checker: Checkers, foreign: Callable[[str, Write], Foreign]
+    board: Board, checker: StartOperator, foreign: Callable[[str, Write], Foreign]
 ) -> None:
     """It cannot answer nor say anything else until it forces: it is given up though it runs."""
     operator = foreign("gives-way", by_apply)
@@ -206,7 +205,7 @@ def test_an_apply_without_force_is_refused_from_the_first_challenge_on(
 
 @pytest.mark.slow
 def test_who_writes_only_on_change_and_does_not_look_is_given_up_until_it_has_something_to_say(
-    board: Board, checker: Checkers, foreign: Callable[[str, Write], Foreign]
+    board: Board, checker: StartOperator, foreign: Callable[[str, Write], Foreign]
 ) -> None:
     """What it writes then decides how it comes back: whole at once, or with the next challenge."""
     whole = foreign("whole", by_merge_patch)

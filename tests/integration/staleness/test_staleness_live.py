@@ -1,20 +1,18 @@
 """The checker on a real API server, with intervals of seconds."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 from tests.integration.staleness.board import OPERATOR, Board, conditions
 
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
-Checkers = Callable[..., OperatorProcess]
 QUICK = ("--interval=2s", "--grace=0s")
 
 
 @pytest.mark.slow
 def test_a_dead_operator_is_asked_then_given_up_and_recovers_by_itself(
-    board: Board, checker: Checkers
+    board: Board, checker: StartOperator
 ) -> None:
     """Both messages, all four conditions, an event for each of the two turns, and metrics."""
     board.create("dead", [*conditions("fine"), {**conditions()[0], "type": "Disabled"}])
@@ -49,7 +47,7 @@ def test_a_dead_operator_is_asked_then_given_up_and_recovers_by_itself(
 
 @pytest.mark.slow
 def test_a_checker_killed_and_started_again_at_every_step_changes_nothing(
-    board: Board, checker: Checkers
+    board: Board, checker: StartOperator
 ) -> None:
     """Each write is made once, whoever makes it, and after it there is nothing left to write."""
     board.create("dead")
@@ -78,7 +76,7 @@ def test_a_checker_killed_and_started_again_at_every_step_changes_nothing(
 
 
 @pytest.mark.slow
-def test_three_checkers_make_no_more_writes_than_one(board: Board, checker: Checkers) -> None:
+def test_three_checkers_make_no_more_writes_than_one(board: Board, checker: StartOperator) -> None:
     """Those that were too late are refused and write nothing more."""
     names = [f"dead-{number}" for number in range(5)]
     for name in names:
@@ -104,7 +102,7 @@ def test_three_checkers_make_no_more_writes_than_one(board: Board, checker: Chec
 
 @pytest.mark.slow
 def test_a_live_operator_is_asked_once_an_interval_and_never_given_up(
-    board: Board, checker: Checkers
+    board: Board, checker: StartOperator
 ) -> None:
     """One write each time, and none of the operator's words is lost."""
     board.create("live")
@@ -120,7 +118,7 @@ def test_a_live_operator_is_asked_once_an_interval_and_never_given_up(
 
 @pytest.mark.slow
 def test_a_definition_with_an_atomic_list_has_the_same_outcome(
-    board: Board, checker: Checkers, atomic_conditions: None
+    board: Board, checker: StartOperator, atomic_conditions: None
 ) -> None:
     board.create("dead")
     assert board.owned("dead", OPERATOR) == {}
@@ -136,7 +134,7 @@ def test_a_definition_with_an_atomic_list_has_the_same_outcome(
 
 @pytest.mark.slow
 def test_an_object_without_managed_fields_is_counted_from_when_it_is_first_seen(
-    board: Board, checker: Checkers
+    board: Board, checker: StartOperator
 ) -> None:
     """And one without a status is left alone."""
     board.create("bare", None, finalizers=[])
@@ -160,7 +158,7 @@ spec: {}
 
 @pytest.mark.slow
 def test_a_lease_that_is_renewed_spares_an_operator_the_question(
-    board: Board, checker: Checkers
+    board: Board, checker: StartOperator
 ) -> None:
     """Where it asks for that; without the annotation the same operator is asked."""
     lease = {
@@ -185,7 +183,7 @@ def test_a_lease_that_is_renewed_spares_an_operator_the_question(
 
 
 @pytest.mark.slow
-def test_nothing_is_written_in_the_grace_period(board: Board, checker: Checkers) -> None:
+def test_nothing_is_written_in_the_grace_period(board: Board, checker: StartOperator) -> None:
     board.create("dead")
     process = checker("--interval=1s", "--grace=6s")
     started = process.logged("controller started")["timestamp"]
@@ -197,7 +195,7 @@ def test_nothing_is_written_in_the_grace_period(board: Board, checker: Checkers)
 
 @pytest.mark.slow
 def test_a_message_that_the_definition_does_not_let_in_is_told_and_the_others_go_on(
-    board: Board, checker: Checkers, short_messages: None
+    board: Board, checker: StartOperator, short_messages: None
 ) -> None:
     """An event says what the server said; nothing is written again and again."""
     board.create("dead")

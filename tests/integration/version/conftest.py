@@ -1,15 +1,13 @@
 """The cluster version operator with a releases directory, as a process of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.integration.version.releases import Cluster, Releases
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess
-
-RunCvo = Callable[..., OperatorProcess]
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, operator_processes
 
 
 @pytest.fixture
@@ -29,24 +27,16 @@ def cluster(
 
 
 @pytest.fixture
-def run_cvo(cluster: Cluster, releases: Releases, tmp_path: Path) -> Iterator[RunCvo]:
+def run_cvo(cluster: Cluster, releases: Releases, tmp_path: Path) -> Iterator[StartOperator]:
     """Starts the operator on the releases directory; killed after the test."""
-    started: list[OperatorProcess] = []
+    with operator_processes(
+        tmp_path,
+        "--operator=cluster-version",
+        f"--kubeconfig={cluster.plane.kubeconfig}",
+        f"--releases={releases.root}",
+    ) as start:
 
-    def start(version: str = "1.0.0", *options: str) -> OperatorProcess:
-        process = OperatorProcess(
-            [
-                "--operator=cluster-version",
-                f"--kubeconfig={cluster.plane.kubeconfig}",
-                f"--releases={releases.root}",
-                f"--release-version={version}",
-                *options,
-            ],
-            tmp_path / f"cvo-{len(started)}.log",
-        )
-        started.append(process)
-        return process
+        def start_version(version: str = "1.0.0", *options: str) -> OperatorProcess:
+            return start(f"--release-version={version}", *options)
 
-    yield start
-    for process in started:
-        process.kill()
+        yield start_version

@@ -1,12 +1,11 @@
 """Which updates a running operator begins, and what it says of those that it refuses."""
 
 import pytest
-from tests.integration.version.conftest import RunCvo
 from tests.integration.version.releases import Cluster, Releases, config_map
 
 from quarterdeck.api.meta import Object
 from quarterdeck.status.staleness_marks import verdict_message
-from quarterdeck.testing.operator_process import eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 
 def simple(cluster: Cluster, version: str) -> dict[str, Object | str]:
@@ -15,7 +14,7 @@ def simple(cluster: Cluster, version: str) -> dict[str, Object | str]:
 
 
 @pytest.fixture
-def settled(cluster: Cluster, releases: Releases, run_cvo: RunCvo) -> Cluster:
+def settled(cluster: Cluster, releases: Releases, run_cvo: StartOperator) -> Cluster:
     """A cluster at 1.0.0, with 1.0.1 and 1.1.0 in reach, and 2.0.0 out of it."""
     for version, previous in {
         "1.0.0": [],
@@ -68,7 +67,7 @@ def test_a_cluster_without_a_version_gets_one_and_its_release(settled: Cluster) 
 
 
 def test_with_a_profile_that_nothing_is_for_no_success_is_claimed(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
     releases.write("1.0.0", simple(cluster, "1.0.0"))
     run_cvo("1.0.0", "--cluster-profile=single-nod")
@@ -166,7 +165,7 @@ def test_an_override_leaves_an_object_alone_and_blocks(settled: Cluster) -> None
 
 
 def test_a_release_that_cannot_be_read_applies_nothing_and_says_file_and_line(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
     """It begins by itself when the release is repaired."""
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [\n"

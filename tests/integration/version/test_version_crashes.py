@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 import pytest
-from tests.integration.version.conftest import RunCvo
 from tests.integration.version.releases import (
     Cluster,
     Releases,
@@ -15,6 +14,8 @@ from tests.integration.version.releases import (
     deployment,
     job,
 )
+
+from quarterdeck.testing.operator_process import StartOperator
 
 DELETE = {"release.openshift.io/delete": "true"}
 LONGEST = 3.0
@@ -98,7 +99,7 @@ def ended(cluster: Cluster, version: str, before: str, number: int) -> list[Any]
 
 
 def crash_through(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo, count: int, seed: int
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator, count: int, seed: int
 ) -> None:
     dice = random.Random(seed)
     chain = versions(count)
@@ -127,7 +128,7 @@ def crash_through(
 
 @pytest.mark.slow
 def test_killed_at_random_points_of_an_update_it_ends_at_the_same_state(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
     """Five updates, each with the operator killed with -9 once or twice on the way."""
     crash_through(cluster, releases, run_cvo, count=5, seed=random.randrange(10_000))
@@ -135,6 +136,6 @@ def test_killed_at_random_points_of_an_update_it_ends_at_the_same_state(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_killed_fifty_times(cluster: Cluster, releases: Releases, run_cvo: RunCvo) -> None:
+def test_killed_fifty_times(cluster: Cluster, releases: Releases, run_cvo: StartOperator) -> None:
     """The same in fifty updates."""
     crash_through(cluster, releases, run_cvo, count=50, seed=random.randrange(10_000))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.integration.version.conftest import RunCvo
 from tests.integration.version.releases import (
     Cluster,
     Releases,
@@ -19,7 +18,7 @@ from tests.integration.version.releases import (
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import writes_by
-from quarterdeck.testing.operator_process import eventually
+from quarterdeck.testing.operator_process import StartOperator, eventually
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 SAMPLE = "quarterdeck-sample"
@@ -74,7 +73,7 @@ def sample_pods(cluster: Cluster) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
 def test_an_update_replaces_a_running_version(
-    node_agent: ControlPlane, cluster: Cluster, releases: Releases, run_cvo: RunCvo
+    node_agent: ControlPlane, cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
     """Deployments on both nodes, a Job, a CRD change, a deletion, and an object left alone."""
     here, group = cluster.namespace, f"{cluster.namespace}.example.test"
@@ -138,7 +137,7 @@ def test_an_update_replaces_a_running_version(
 
 @pytest.mark.slow
 def test_a_deployment_that_never_gets_ready_stops_at_its_run_level(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
     """It says what it waits for; nothing later is applied; the way out is another release."""
     here = cluster.namespace
@@ -198,7 +197,7 @@ def test_a_deployment_that_never_gets_ready_stops_at_its_run_level(
 
 @pytest.mark.slow
 def test_a_settled_cluster_is_not_written_to_and_drift_is_mended_at_once(
-    cluster: Cluster, releases: Releases, run_cvo: RunCvo, control_plane: ControlPlane
+    cluster: Cluster, releases: Releases, run_cvo: StartOperator, control_plane: ControlPlane
 ) -> None:
     here = cluster.namespace
     files: dict[str, Object] = {
