@@ -1,12 +1,13 @@
 """The ClusterOperators of a control plane, as tests write and read them."""
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from tests.integration.staleness.repeated import repeated
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -130,24 +131,15 @@ class Board:
         It knows of those types `only`, and leaves others as it finds them.
         """
         wanted = {one["type"]: one for one in (conditions() if said is None else said)}
-        stop = threading.Event()
 
         def reset() -> None:
-            while not stop.wait(0.1):
-                found = self.said(name)
-                mended = [
-                    wanted.get(one["type"], one) if one["type"] in only else one for one in found
-                ]
-                if [_words(one) for one in found] != [_words(one) for one in mended]:
-                    self.say(name, mended)
+            found = self.said(name)
+            mended = [wanted.get(one["type"], one) if one["type"] in only else one for one in found]
+            if [_words(one) for one in found] != [_words(one) for one in mended]:
+                self.say(name, mended)
 
-        thread = threading.Thread(target=reset)
-        thread.start()
-        try:
+        with repeated(reset, 0.1):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
     @contextmanager
     def renewed(self, name: str) -> Iterator[None]:
@@ -161,24 +153,16 @@ class Board:
         }
         self._requests.send("DELETE", f"{path}/{name}")
         self._ok(self._requests.send("POST", path, json.dumps(body).encode()))
-        stop = threading.Event()
 
         def renew() -> None:
-            while True:
-                now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-                patch = json.dumps({"spec": {"renewTime": now}}).encode()
-                where = f"{path}/{name}?fieldManager=its-holder"
-                self._requests.send("PATCH", where, patch, "application/merge-patch+json")
-                if stop.wait(0.3):
-                    return
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            patch = json.dumps({"spec": {"renewTime": now}}).encode()
+            where = f"{path}/{name}?fieldManager=its-holder"
+            self._requests.send("PATCH", where, patch, "application/merge-patch+json")
 
-        thread = threading.Thread(target=renew)
-        thread.start()
-        try:
+        renew()
+        with repeated(renew, 0.3):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
     def patch_definition(self, *operations: Object) -> None:
         """Change the definition of ClusterOperator, by a JSON patch."""

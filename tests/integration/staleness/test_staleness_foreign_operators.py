@@ -5,13 +5,13 @@ its own way; intervals are seconds where a cluster has minutes.
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 
 import pytest
 from tests.integration.staleness.board import TYPES, Board, conditions
+from tests.integration.staleness.repeated import repeated
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Answer, Requests
@@ -103,23 +103,14 @@ def one_condition_by_merge_patch(operator: Foreign) -> Answer:
     return operator.send("PATCH", {"status": {"conditions": said}}, "application/merge-patch+json")
 
 
-@contextmanager
-def running(operator: Foreign, period: float, *, looks: bool) -> Iterator[None]:
+def running(operator: Foreign, period: float, *, looks: bool) -> AbstractContextManager[None]:
     """While this lasts: one that `looks` writes when it is not as it says, others always."""
-    stop = threading.Event()
 
-    def run() -> None:
-        while not stop.wait(period):
-            if not looks or not operator.is_as_it_says():
-                operator.write()
+    def act() -> None:
+        if not looks or not operator.is_as_it_says():
+            operator.write()
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return repeated(act, period)
 
 
 @pytest.fixture
