@@ -4,13 +4,10 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
+from tests.integration.objects import config_map
+
+from quarterdeck.api.meta import CONFIG_MAPS, Key
 from quarterdeck.kube import Cache, Client, load_kubeconfig
-
-
-def config_map(namespace: str, name: str, **data: str) -> Object:
-    metadata = {"namespace": namespace, "name": name}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 async def so(look: Callable[[], bool]) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.integration.objects import config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, LEASES, SECRETS, Key, Object
 from quarterdeck.controller import (
@@ -77,15 +78,6 @@ async def when(condition: Callable[[], bool], task: "asyncio.Task[None]") -> Non
 async def client(kubeconfig: Path) -> AsyncIterator[Client]:
     async with Client(load_kubeconfig(kubeconfig)) as client:
         yield client
-
-
-def config_map(namespace: str, name: str, **data: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"namespace": namespace, "name": name},
-        "data": data,
-    }
 
 
 class Recording:

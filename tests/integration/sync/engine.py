@@ -29,16 +29,6 @@ def manifest(obj: Object, file: str = "0000_10_part_01.yaml") -> Manifest:
     return Manifest(file=file, document=1, line=1, run_level=level, component=component, object=obj)
 
 
-def config_map(
-    namespace: str, name: str = "x", annotations: Object | None = None, **data: str
-) -> Object:
-    """A ConfigMap with these data."""
-    metadata: Object = {"namespace": namespace, "name": name}
-    if annotations:
-        metadata["annotations"] = annotations
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
 class Engine:
     """Runs payloads as a user of its own, and remembers what was reported."""
 

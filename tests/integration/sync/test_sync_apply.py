@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.sync.engine import Engine, config_map, eventually, manifest
+from tests.integration.objects import config_map, definition
+from tests.integration.sync.engine import Engine, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, foreign
 from quarterdeck.kube import Client, NotFound
@@ -251,30 +252,9 @@ def group_for(namespace: str) -> str:
 
 
 def whales(group: str, *versions: str) -> Object:
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"whales.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": "Whale", "plural": "whales"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": version == "v1",
-                    "schema": {"openAPIV3Schema": schema},
-                }
-                for version in versions or ("v1",)
-            ],
-        },
-        "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": []},
-    }
+    """With the empty status that some generators write into definitions."""
+    status = {"acceptedNames": {"kind": "", "plural": ""}, "conditions": []}
+    return definition(group, "Whale", *versions) | {"status": status}
 
 
 @pytest.mark.usefixtures("tidy")

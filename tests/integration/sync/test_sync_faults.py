@@ -4,7 +4,8 @@ import asyncio
 from functools import partial
 
 import pytest
-from tests.integration.sync.engine import Engine, config_map, eventually, manifest
+from tests.integration.objects import config_map
+from tests.integration.sync.engine import Engine, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, foreign
 from quarterdeck.kube import Client, NotFound

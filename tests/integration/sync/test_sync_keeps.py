@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from tests.integration.sync.engine import Engine, config_map, eventually, manifest
+from tests.integration.objects import config_map, definition
+from tests.integration.sync.engine import Engine, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, DEPLOYMENTS, Object, Resource, foreign
 from quarterdeck.kube import Client, NotFound
@@ -26,22 +27,6 @@ def cluster_role(name: str) -> Object:
         "kind": "ClusterRole",
         "metadata": {"name": name},
         "rules": [rule],
-    }
-
-
-def definition_of_whales(group: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"whales.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": "Whale", "plural": "whales"},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
     }
 
 
@@ -108,7 +93,6 @@ async def test_a_definition_that_is_deleted_is_back_with_its_objects(
     engine: Engine, admin: Client, namespace: str
 ) -> None:
     group = f"g{namespace[-6:]}.example.test"
-    definition = definition_of_whales(group)
     whale = {
         "apiVersion": f"{group}/v1",
         "kind": "Whale",
@@ -116,7 +100,8 @@ async def test_a_definition_that_is_deleted_is_back_with_its_objects(
     }
     whales = foreign(f"{group}/v1", "Whale", "whales", namespaced=True)
     async with engine.keeping(
-        manifest(definition, "0000_10_a_01.yaml"), manifest(whale, "0000_10_a_02.yaml")
+        manifest(definition(group, "Whale"), "0000_10_a_01.yaml"),
+        manifest(whale, "0000_10_a_02.yaml"),
     ):
         before = await admin.get(whales, "x", namespace)
         await admin.delete(CRDS, f"whales.{group}")
@@ -168,7 +153,7 @@ async def test_what_failed_is_tried_again(engine: Engine, admin: Client, namespa
     }
     async with engine.running(manifest(whale), mode=Mode.INITIALIZING) as run:
         await engine.until(lambda report: report.faults)
-        await admin.create(CRDS, definition_of_whales(group))
+        await admin.create(CRDS, definition(group, "Whale"))
         async with asyncio.timeout(60):
             assert (await run).completed
 

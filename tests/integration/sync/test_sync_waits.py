@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.integration.sync.engine import Engine, config_map, eventually, manifest
+from tests.integration.objects import config_map
+from tests.integration.sync.engine import Engine, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, Object, foreign
 from quarterdeck.kube import Client, NotFound

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.integration import objects
+
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.operator_process import eventually
@@ -22,14 +24,7 @@ def counted(obj: Object, **annotations: str) -> Object:
 
 
 def config_map(name: str, namespace: str, **data: str) -> Object:
-    return counted(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": namespace},
-            "data": data,
-        }
-    )
+    return counted(objects.config_map(namespace, name, None, **data))
 
 
 def deployment(name: str, namespace: str, *, simulate: str = "ready", **env: str) -> Object:
@@ -74,28 +69,7 @@ def job(name: str, namespace: str) -> Object:
 def definition(group: str, **fields: str) -> Object:
     """A CRD of kind Lookout with these fields in its spec."""
     spec = {"type": "object", "properties": {key: {"type": kind} for key, kind in fields.items()}}
-    return counted(
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"lookouts.{group}"},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"kind": "Lookout", "plural": "lookouts"},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "schema": {
-                            "openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}
-                        },
-                    }
-                ],
-            },
-        }
-    )
+    return counted(objects.definition(group, "Lookout", spec=spec))
 
 
 class Releases:
