@@ -10,7 +10,7 @@ What is judged is decided in `answers`. An operator *runs* while its own Deploym
 replica, or while the test says so. Which Deployment that is, is read from its ClusterOperator:
 the one named as its Lease. About an operator of which neither is known nothing is said.
 
-It has a thread and an event loop of its own, so that tests of any kind can use it.
+It runs in a thread of its own, so that tests of any kind can use it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from quarterdeck.api.meta import DEPLOYMENTS, Key, Object
 from quarterdeck.kube import Cache, Client, load_kubeconfig
@@ -33,6 +33,10 @@ from quarterdeck.testing.answers import (
     has_ready_replicas,
     is_marked,
 )
+from quarterdeck.testing.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class AnswerMonitor:
@@ -55,12 +59,12 @@ class AnswerMonitor:
         self._operators: dict[str, Object] = {}
         self._deployments: dict[Key, Object] = {}
         self._synced = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="answer-monitor", daemon=True)
-        self._following: asyncio.Task[None] | None = None
+        self._thread = LoopThread("answer-monitor")
+        self._following: Future[None] | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._following = self._thread.submit(self._follow())
         return self
 
     def __exit__(
@@ -69,12 +73,9 @@ class AnswerMonitor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        def stop() -> None:
-            if self._following is not None:
-                self._following.cancel()
-
-        self._loop.call_soon_threadsafe(stop)
-        self._thread.join()
+        self._thread.stop()
+        if self._following is not None and not self._following.cancelled():
+            self._following.result()  # it failed: what was seen is not all there was
 
     # --- for the test
 
@@ -115,16 +116,7 @@ class AnswerMonitor:
 
     # --- in the thread
 
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._follow())
-        except asyncio.CancelledError:
-            pass
-        finally:
-            self._loop.close()
-
     async def _follow(self) -> None:
-        self._following = asyncio.current_task()
         async with Client(load_kubeconfig(self._kubeconfig)) as client:
             operators: Cache[Object] = Cache(client, PLAIN_CLUSTER_OPERATORS)
             deployments: Cache[Object] = Cache(client, DEPLOYMENTS)

@@ -14,11 +14,11 @@ those of an audit log: get, list, watch, create, update, patch, delete, deleteco
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import aiohttp
 import msgspec
@@ -32,8 +32,7 @@ from quarterdeck.kube.connection import verified_tls
 from quarterdeck.kube.sockets import Sockets
 from quarterdeck.localcluster.certificates import LOCAL_HOSTS, Plan, issue, new_authority
 from quarterdeck.localcluster.kubeconfig import with_token
-
-R = TypeVar("R")
+from quarterdeck.testing.loop_thread import LoopThread, cancel_others
 
 # kubectl asks for a password when a kubeconfig has no credentials at all.
 _NOBODY = "no-credentials"
@@ -123,13 +122,12 @@ class FaultProxy:
         self._rules: list[_Rule] = []
         self._seen: list[Seen] = []
         self._open: list[web.BaseRequest] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
+        self._thread = LoopThread("fault-proxy")
         self._port = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._call(self._start())
+        self._thread.call(self._start())
         return self
 
     def __exit__(
@@ -138,10 +136,8 @@ class FaultProxy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._call(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.call(self._stop())
+        self._thread.stop()
 
     # --- for the test
 
@@ -180,7 +176,7 @@ class FaultProxy:
 
     def cut_now(self) -> int:
         """Break all connections that are being answered; how many there were."""
-        return self._call(self._cut_all())
+        return self._thread.call(self._cut_all())
 
     @property
     def seen(self) -> list[Seen]:
@@ -205,9 +201,6 @@ class FaultProxy:
 
     # --- in the proxy's own thread
 
-    def _call(self, coroutine: Coroutine[object, object, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=30)
-
     async def _start(self) -> None:
         bare = verified_tls(ca_data=_authorities(self._upstream.tls))
         self._sockets = Sockets()
@@ -229,10 +222,7 @@ class FaultProxy:
                 handler.transport.abort()
         await self._runner.cleanup()
         # Whoever stalls does so until here.
-        stalled = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in stalled:
-            task.cancel()
-        await asyncio.gather(*stalled, return_exceptions=True)
+        await cancel_others()
         await self._as_user.close()
         await self._as_token.close()
         await self._sockets.hang_up()
