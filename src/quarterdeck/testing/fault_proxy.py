@@ -14,97 +14,46 @@ those of an audit log: get, list, watch, create, update, patch, delete, deleteco
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 import msgspec
 from aiohttp import web
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
 from quarterdeck.kube import Connection, load_kubeconfig
 from quarterdeck.kube.auth import load_pem_pair
 from quarterdeck.kube.connection import verified_tls
-from quarterdeck.kube.sockets import Sockets
 from quarterdeck.localcluster.certificates import LOCAL_HOSTS, Plan, issue, new_authority
 from quarterdeck.localcluster.kubeconfig import with_token
+from quarterdeck.testing.fault_upstream import NOBODY, Upstream, abort
+from quarterdeck.testing.faults import (
+    Answer,
+    Cut,
+    Delay,
+    Fault,
+    Late,
+    Rule,
+    Seen,
+    Stall,
+    StreamError,
+    describe,
+)
 from quarterdeck.testing.loop_thread import LoopThread, cancel_others
 
-# kubectl asks for a password when a kubeconfig has no credentials at all.
-_NOBODY = "no-credentials"
-_NOT_PASSED_ON = {"host", "connection", "content-length", "transfer-encoding", "keep-alive"}
-
-
-class Delay(msgspec.Struct, frozen=True):
-    """Wait, then do as asked."""
-
-    seconds: float
-
-
-class Late(msgspec.Struct, frozen=True):
-    """Do as asked, and answer after a while."""
-
-    seconds: float
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """Answer with a failure instead of asking the server."""
-
-    status: int
-    retry_after: int | None = None
-    reason: str = ""
-
-
-class StreamError(msgspec.Struct, frozen=True):
-    """Open the watch, send an ERROR event, and end it."""
-
-    status: int
-    reason: str = ""
-
-
-class Cut(msgspec.Struct, frozen=True):
-    """Break the connection after so many bytes of the server's answer."""
-
-    after: int = 0
-
-
-class Stall(msgspec.Struct, frozen=True):
-    """Fall silent after so many bytes of the server's answer, with the connection open."""
-
-    after: int = 0
-
-
-Fault = Delay | Late | Answer | StreamError | Cut | Stall
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A request that came by."""
-
-    verb: str
-    resource: str
-    path: str
-    user_agent: str
-
-
-class _Rule(msgspec.Struct):
-    fault: Fault
-    verb: str | None
-    resource: str | None
-    times: int | None
-
-    def takes(self, seen: Seen) -> bool:
-        """Whether it is about this request; each time counts."""
-        if self.times == 0:
-            return False
-        if self.verb not in (None, seen.verb) or self.resource not in (None, seen.resource):
-            return False
-        if self.times is not None:
-            self.times -= 1
-        return True
+__all__ = [
+    "Answer",
+    "Cut",
+    "Delay",
+    "Fault",
+    "FaultProxy",
+    "Late",
+    "Seen",
+    "Stall",
+    "StreamError",
+    "describe",
+]
 
 
 class FaultProxy:
@@ -112,14 +61,14 @@ class FaultProxy:
 
     def __init__(self, kubeconfig: Path) -> None:
         """Stand in front of the server that a kubeconfig names."""
-        self._upstream = load_kubeconfig(kubeconfig, env={})
+        self._connection = load_kubeconfig(kubeconfig, env={})
         now = datetime.now(UTC)
         authority = new_authority("fault proxy", now)
         plan = Plan(name="proxy", common_name="fault-proxy", server=True, hosts=LOCAL_HOSTS)
         self._pair = issue(plan, authority, now)
         self._authority = authority.certificate
         self._lock = threading.Lock()
-        self._rules: list[_Rule] = []
+        self._rules: list[Rule] = []
         self._seen: list[Seen] = []
         self._open: list[web.BaseRequest] = []
         self._thread = LoopThread("fault-proxy")
@@ -152,7 +101,7 @@ class FaultProxy:
             server=self.url, tls=verified_tls(ca_data=self._authority.decode("ascii"))
         )
 
-    def write_kubeconfig(self, path: Path, token: str = _NOBODY) -> Path:
+    def write_kubeconfig(self, path: Path, token: str = NOBODY) -> Path:
         """A kubeconfig through the proxy, for other programs; as a token's owner, if given."""
         path.write_bytes(with_token(self.url, self._authority, token, user="proxied"))
         return path
@@ -167,7 +116,7 @@ class FaultProxy:
     ) -> None:
         """Do this to the next requests of that verb and resource; None means any, or always."""
         with self._lock:
-            self._rules.append(_Rule(fault, verb, resource, times))
+            self._rules.append(Rule(fault, verb, resource, times))
 
     def clear(self) -> None:
         """Forget all faults; what is stalled already stays so."""
@@ -202,10 +151,7 @@ class FaultProxy:
     # --- in the proxy's own thread
 
     async def _start(self) -> None:
-        bare = verified_tls(ca_data=_authorities(self._upstream.tls))
-        self._sockets = Sockets()
-        self._as_user = aiohttp.ClientSession(connector=self._connector(self._upstream.tls))
-        self._as_token = aiohttp.ClientSession(connector=self._connector(bare))
+        self._upstream = Upstream(self._connection)
         self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -223,20 +169,12 @@ class FaultProxy:
         await self._runner.cleanup()
         # Whoever stalls does so until here.
         await cancel_others()
-        await self._as_user.close()
-        await self._as_token.close()
-        await self._sockets.hang_up()
-
-    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
-        # Not kept alive: a server that was restarted must not be met on an old connection.
-        return aiohttp.TCPConnector(
-            ssl=tls or False, limit=0, force_close=True, socket_factory=self._sockets.make
-        )
+        await self._upstream.close()
 
     async def _cut_all(self) -> int:
         cut = list(self._open)
         for request in cut:
-            _abort(request)
+            abort(request)
         return len(cut)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -268,80 +206,7 @@ class FaultProxy:
                     )
                 case Cut() | Stall():
                     limit = fault
-        return await self._pass_on(request, limit, late)
-
-    async def _pass_on(
-        self, request: web.BaseRequest, limit: Cut | Stall | None, late: float
-    ) -> web.StreamResponse:
-        headers = _passed_on(request.headers)
-        if headers.get("Authorization") == f"Bearer {_NOBODY}":
-            del headers["Authorization"]
-        session = self._as_token if "Authorization" in headers else self._as_user
-        try:
-            async with session.request(
-                request.method,
-                URL(self._upstream.server + request.raw_path, encoded=True),
-                headers=headers,
-                data=await request.read() or None,
-                timeout=aiohttp.ClientTimeout(total=None),
-                allow_redirects=False,
-                auto_decompress=False,
-            ) as upstream:
-                await asyncio.sleep(late)
-                answer = web.StreamResponse(status=upstream.status, reason=upstream.reason)
-                answer.headers.update(_passed_on(upstream.headers))
-                answer.enable_chunked_encoding()
-                await answer.prepare(request)
-                async for chunk in _limited(upstream.content.iter_any(), limit, request):
-                    await answer.write(chunk)
-                await answer.write_eof()
-                return answer
-        except (aiohttp.ClientError, OSError):
-            # The server is away, or the client is: either way this exchange is over.
-            _abort(request)
-            return web.Response(status=502)
-
-
-async def _limited(
-    chunks: AsyncIterator[bytes], limit: Cut | Stall | None, request: web.BaseRequest
-) -> AsyncIterator[bytes]:
-    """The chunks up to the limit, and then what the fault says."""
-    left = limit.after if limit else 0
-    async for chunk in chunks:
-        if limit is None:
-            yield chunk
-            continue
-        yield chunk[:left]
-        left -= len(chunk)
-        if left <= 0:
-            break
-    match limit:
-        case Cut():
-            _abort(request)
-            raise ConnectionResetError
-        case Stall():
-            await asyncio.Event().wait()
-
-
-def describe(method: str, url: URL, user_agent: str = "") -> Seen:
-    """What a request asks for, in the words of an audit log."""
-    parts = [part for part in url.path.split("/") if part]
-    # /api/v1/... or /apis/GROUP/VERSION/..., then maybe namespaces/NAME, then resource/name/sub
-    rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []
-    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
-        rest = rest[2:]
-    resource = "/".join([*rest[:1], *rest[2:3]])
-    named = len(rest) > 1
-    match method:
-        case "GET" if url.query.get("watch") in ("true", "1"):
-            verb = "watch"
-        case "GET":
-            verb = "get" if named or not rest else "list"
-        case "DELETE":
-            verb = "delete" if named else "deletecollection"
-        case _:
-            verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
-    return Seen(verb, resource, url.path, user_agent)
+        return await self._upstream.pass_on(request, limit, late)
 
 
 def _answer(fault: Answer) -> web.Response:
@@ -364,19 +229,3 @@ def _status(code: int, reason: str) -> dict[str, object]:
         "reason": reason,
         "code": code,
     }
-
-
-def _passed_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    return CIMultiDict((n, v) for n, v in headers.items() if n.lower() not in _NOT_PASSED_ON)
-
-
-def _authorities(tls: ssl.SSLContext | None) -> str | None:
-    """The authorities that a context trusts, without its client certificate."""
-    if tls is None:
-        return None
-    return "".join(ssl.DER_cert_to_PEM_cert(der) for der in tls.get_ca_certs(binary_form=True))
-
-
-def _abort(request: web.BaseRequest) -> None:
-    if request.transport is not None:
-        request.transport.abort()
