@@ -11,21 +11,17 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-
-import msgspec
-from rich.console import Console
 
 from bench.arithmetic import median, percentile
 from bench.goals import at_most
+from bench.report import report
 from bench.results import Column, Measurement, Row
-from bench.table import show_measurement
 from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
@@ -38,7 +34,6 @@ from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.testing.log_level import LogLevelObjects
 from quarterdeck.testing.operator_process import OperatorProcess
 
-RESULTS = Path(__file__).parent / "results"
 LEVELS = ("Debug", "Trace", "TraceAll", "Normal")
 GOAL = 0.1
 SENT, ANSWERED, OBSERVED = "PATCH sent", "PATCH answered", "PATCH sent, to observedGeneration"
@@ -55,16 +50,7 @@ def main() -> None:
         _operator(Path(directory)) as (plane, operator),
     ):
         times = asyncio.run(_change(plane.kubeconfig, operator, arguments.changes, arguments.pause))
-    found = _measurement(times)
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    show_measurement(found, console)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-log-level.json"
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count()}
-    report = {"machine": machine, "load": os.getloadavg(), "measurements": [found]}
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-    console.print(f"written to {os.path.relpath(file)}")
+    report("log-level", [_measurement(times)])
 
 
 @contextmanager

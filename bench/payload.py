@@ -8,8 +8,6 @@ commands are whole processes, from Python's start to the last line.
 
 import argparse
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -17,21 +15,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
-from rich.console import Console
 
 from bench.goals import at_most
+from bench.report import report
 from bench.results import Column, Measurement, Row
-from bench.table import show_measurement
 
 MANIFESTS = 900
 COMPONENTS = 45
-RESULTS = Path(__file__).parent / "results"
 WALL, CPU, MEGABYTES = "seconds", "cpu_seconds", "megabytes"
 COMMANDS = {
     "payload lint": ["lint"],
@@ -56,16 +50,7 @@ def main() -> None:
             _subjects(Path(directory), arguments.repeats, size),
             _commands(Path(directory), arguments.repeats),
         ]
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    for measurement in found:
-        show_measurement(measurement, console)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-payload.json"
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count()}
-    report = {"machine": machine, "measurements": found}
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-    console.print(f"written to {os.path.relpath(file)}")
+    report("payload", found)
 
 
 def quarterdeck(directory: Path) -> dict[str, float]:

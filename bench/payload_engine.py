@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -22,15 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from prometheus_client import CollectorRegistry
-from rich.console import Console
 
 from bench.arithmetic import percentile
 from bench.goals import BARE, OURS, at_least, at_most
 from bench.payload import MANIFESTS, generate
+from bench.report import report
 from bench.results import Column, Measurement, Row
-from bench.table import show_measurement
 from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, foreign
 from quarterdeck.kube import Client, NotFound, RequestMetrics, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
@@ -55,7 +52,6 @@ from quarterdeck.operators.cluster_version.sync.desired import desired_object
 from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
 
-RESULTS = Path(__file__).parent / "results"
 OPERATORS = foreign(
     "config.openshift.io/v1", "ClusterOperator", "clusteroperators", namespaced=False
 )
@@ -85,7 +81,7 @@ def main() -> None:
             for name in SUBJECTS:
                 state = Path(directory) / f"{name}-{number}"
                 runs[name].append(_in_a_process(name, payload, state))
-    _show([_first(runs), _settled(runs[OURS])])
+    report("payload-engine", [_first(runs), _settled(runs[OURS])])
 
 
 def _in_a_process(subject: str, payload: Path, state: Path) -> dict[str, float]:
@@ -351,19 +347,6 @@ def _settled(runs: list[dict[str, float]]) -> Measurement:
         ],
         notes=["The first pass of a process compares every object; later ones only changed ones."],
     )
-
-
-def _show(found: list[Measurement]) -> None:
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    for measurement in found:
-        show_measurement(measurement, console)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-payload-engine.json"
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count()}
-    report = {"machine": machine, "measurements": found}
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-    console.print(f"written to {os.path.relpath(file)}")
 
 
 if __name__ == "__main__":

@@ -11,22 +11,20 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from bench.goals import at_most
 from bench.node import cpu_seconds
+from bench.report import report
 from bench.results import Column, Measurement, Row
-from bench.table import show_measurement
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import Cache, Change, Client, Conflict, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
@@ -41,7 +39,6 @@ from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 from quarterdeck.testing.operator_process import OperatorProcess
 
-RESULTS = Path(__file__).parent / "results"
 TYPES = ("Available", "Progressing", "Degraded", "Upgradeable")
 OPERATORS = "bench-operators"
 BUDGET = 2
@@ -314,15 +311,7 @@ def _report(rows: list[Row], log: list[Write], args: argparse.Namespace) -> None
         verdicts=[at_most("most writes to one operator in any interval", BUDGET, most, "writes")],
         notes=["writes, answers, requests and CPU are for one interval; requests without watches"],
     )
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    show_measurement(found, console)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-staleness.json"
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count()}
-    report = {"machine": machine, "load": os.getloadavg(), "measurements": [found]}
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-    console.print(f"written to {os.path.relpath(file)}")
+    report("staleness", [found])
 
 
 if __name__ == "__main__":
