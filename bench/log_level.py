@@ -25,11 +25,7 @@ from bench.results import Column, Measurement, Row
 from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.testing.log_level import LogLevelObjects
 from quarterdeck.testing.operator_process import OperatorProcess
@@ -58,7 +54,7 @@ def _operator(directory: Path) -> Iterator[tuple[ControlPlane, OperatorProcess]]
     """A cluster with the operator's objects, and the operator, which has observed them."""
     binaries = ensure_binaries(BinarySettings.from_environment(os.environ))
     with ControlPlane(directory / "state", binaries) as plane:
-        install_definitions(plane.requests(), load_definitions(definitions_directory()))
+        install_own_definitions(plane.requests())
         objects = LogLevelObjects(plane)
         objects.make_gates()
         objects.make_config()

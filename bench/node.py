@@ -19,11 +19,7 @@ from rich.table import Table
 from bench.arithmetic import percentile
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.sample import NAMESPACE, deploy_sample
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -119,7 +115,7 @@ def cpu_seconds(pid: int) -> float:
 
 def _takeover(plane: ControlPlane) -> float:
     """Seconds from the deletion of the leader's pod until another one holds the Lease."""
-    install_definitions(plane.requests(), load_definitions(definitions_directory()))
+    install_own_definitions(plane.requests())
     deploy_sample(plane)
     while not (old := _leader(plane)):
         time.sleep(0.05)

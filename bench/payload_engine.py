@@ -32,11 +32,7 @@ from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, foreign
 from quarterdeck.kube import Client, NotFound, RequestMetrics, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.operators.cluster_version.payload.filters import included
 from quarterdeck.operators.cluster_version.payload.graph import Mode, build_graph
 from quarterdeck.operators.cluster_version.payload.load import load_payload
@@ -89,7 +85,7 @@ def _in_a_process(subject: str, payload: Path, state: Path) -> dict[str, float]:
     plane = ControlPlane(state, binaries, durable=False)
     try:
         plane.start("etcd", "kube-apiserver")
-        install_definitions(plane.requests(), load_definitions(definitions_directory()))
+        install_own_definitions(plane.requests())
         command = [sys.executable, "-m", "bench.payload_engine", "--subject", subject]
         where = ["--directory", str(payload), "--kubeconfig", str(plane.kubeconfig)]
         with (state / "subject.log").open("w") as log:

@@ -29,11 +29,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.kube import Cache, Change, Client, Conflict, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import definitions_directory, install_own_definitions
 from quarterdeck.localcluster.staleness import USER
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
@@ -99,7 +95,7 @@ def main() -> None:
 def _plane(directory: Path) -> Iterator[ControlPlane]:
     binaries = ensure_binaries(BinarySettings.from_environment(os.environ))
     with ControlPlane(directory / "state", binaries, durable=False, audit=True) as plane:
-        install_definitions(plane.requests(), load_definitions(definitions_directory()))
+        install_own_definitions(plane.requests())
         rights = definitions_directory().parent / "staleness" / "rbac.yaml"
         plane.kubectl("apply", "--server-side", f"--filename={rights}")
         yield plane

@@ -47,6 +47,11 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
     return [str(definition["metadata"]["name"]) for definition in definitions]
 
 
+def install_own_definitions(requests: Requests) -> list[str]:
+    """Install Quarterdeck's own definitions, and return their names."""
+    return install_definitions(requests, load_definitions(definitions_directory()))
+
+
 def _is_served(requests: Requests, name: str) -> bool:
     answer = requests.send("GET", f"{_COLLECTION}/{name}")
     found = answer.json() if answer.ok else {}

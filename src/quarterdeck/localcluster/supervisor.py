@@ -18,11 +18,7 @@ from quarterdeck.localcluster.cluster_version import deploy_cluster_version
 from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import History, crashed, started
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
@@ -136,8 +132,7 @@ class Supervisor:
     def _install(self) -> None:
         """Put into the cluster what was asked for, one part after another."""
         self._progress("installing Quarterdeck's resource types")
-        definitions = load_definitions(definitions_directory())
-        install_definitions(self._control_plane.requests(), definitions)
+        install_own_definitions(self._control_plane.requests())
         if self._order.sample:
             self._progress("starting the sample operator")
             deploy_sample(self._control_plane)

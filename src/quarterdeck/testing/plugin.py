@@ -155,14 +155,9 @@ def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> 
 @pytest.fixture(scope="session")
 def crds(control_plane: "ControlPlane") -> list[str]:
     """The names of Quarterdeck's resource definitions, all of them served."""
-    from quarterdeck.localcluster.definitions import (
-        definitions_directory,
-        install_definitions,
-        load_definitions,
-    )
+    from quarterdeck.localcluster.definitions import install_own_definitions
 
-    definitions = load_definitions(definitions_directory())
-    return install_definitions(control_plane.requests(), definitions)
+    return install_own_definitions(control_plane.requests())
 
 
 @pytest.fixture

@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.testing.operator_process import StartOperator, eventually, operator_processes
 from quarterdeck.testing.plugin import NewControlPlane
 
@@ -22,7 +18,7 @@ def plane(new_control_plane: NewControlPlane) -> ControlPlane:
     """Only etcd and the API server, with the resource types."""
     made = new_control_plane(started=False)
     made.start("etcd", "kube-apiserver")
-    install_definitions(made.requests(), load_definitions(definitions_directory()))
+    install_own_definitions(made.requests())
     return made
 
 

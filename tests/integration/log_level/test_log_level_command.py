@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
 from quarterdeck.testing.log_level import CONFIGS, LogLevelObjects, wait_verbosity
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, eventually
@@ -246,7 +242,7 @@ def test_without_an_operator_set_says_that_it_is_not_in_force(
 @pytest.fixture
 def _type_comes_back(objects: LogLevelObjects) -> Iterator[None]:
     yield
-    install_definitions(objects.plane.requests(), load_definitions(definitions_directory()))
+    install_own_definitions(objects.plane.requests())
 
 
 @pytest.mark.usefixtures("_type_comes_back")

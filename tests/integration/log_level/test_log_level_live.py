@@ -10,11 +10,7 @@ import pytest
 
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import Client, load_kubeconfig
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS as RESOURCE
 from quarterdeck.testing.audit import requests_by, writes_by
 from quarterdeck.testing.log_level import (
@@ -168,7 +164,7 @@ def loosened(delivered: LogLevelObjects) -> Iterator[LogLevelObjects]:
     delivered.set_level("Normal")
     yield delivered
     delivered.send("DELETE", f"{CONFIGS}/cluster")
-    install_definitions(delivered.plane.requests(), load_definitions(definitions_directory()))
+    install_own_definitions(delivered.plane.requests())
 
 
 def _takes(objects: LogLevelObjects, level: Any) -> bool:
@@ -261,8 +257,7 @@ def test_a_missing_resource_type_is_waited_for_and_holds_nothing_up(
         eventually(lambda: again.get("/readyz")[0] == 200, "ready without the type")
         wait_verbosity(again, 2)
     finally:
-        definitions = load_definitions(definitions_directory())
-        install_definitions(objects.plane.requests(), definitions)
+        install_own_definitions(objects.plane.requests())
     objects.make_config("Trace")
     for one in (operator, again):
         wait_verbosity(one, 6)

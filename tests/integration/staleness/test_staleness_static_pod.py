@@ -18,11 +18,7 @@ from tests.integration.staleness.board import DEPLOY, Board
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.localcluster.definitions import (
-    definitions_directory,
-    install_definitions,
-    load_definitions,
-)
+from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.staleness import NAMESPACE, POD, deploy_staleness
 from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.operator_process import eventually
@@ -47,7 +43,7 @@ def plane(
     plane = ControlPlane(state, control_plane_binaries, durable=False, audit=True)
     plane.add_this_machine(["--back-off-first=0.5", "--back-off-maximum=1"])
     with plane:
-        install_definitions(plane.requests(), load_definitions(definitions_directory()))
+        install_own_definitions(plane.requests())
         yield plane
 
 
