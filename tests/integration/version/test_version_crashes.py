@@ -72,7 +72,9 @@ def ended(cluster: Cluster, version: str, before: str, number: int) -> list[Any]
         return value
 
     found: list[Any] = []
-    for kind in ("configmaps", "deployments", "lookouts", "jobs"):
+    # With its group: kubectl remembers the one of another test's definition.
+    lookouts = f"lookouts.{cluster.namespace}.example.test"
+    for kind in ("configmaps", "deployments", lookouts, "jobs"):
         for obj in cluster.all(kind):
             name = obj["metadata"]["name"]
             if name == "kube-root-ca.crt" or (kind == "jobs" and not name.endswith(version)):
