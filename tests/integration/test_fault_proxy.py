@@ -23,6 +23,7 @@ from quarterdeck.testing.fault_proxy import (
     Cut,
     Delay,
     FaultProxy,
+    Hold,
     Stall,
     StreamError,
     describe,
@@ -94,6 +95,19 @@ async def test_a_delay_delays(fault_proxy: FaultProxy) -> None:
         started = time.monotonic()
         await client.list(CONFIG_MAPS)
     assert time.monotonic() - started >= 0.5
+
+
+async def test_a_request_can_be_held_and_let_go(fault_proxy: FaultProxy, namespace: str) -> None:
+    hold = Hold()
+    fault_proxy.inject(hold, verb="create")
+    async with Client(fault_proxy.connection()) as client:
+        made = {"metadata": {"name": "held", "namespace": namespace}}
+        task = asyncio.create_task(client.create(CONFIG_MAPS, made))
+        await eventually(hold.held.is_set)
+        listed = await client.list(CONFIG_MAPS, namespace, field_selector="metadata.name=held")
+        assert listed.items == [], "the server has not seen it"
+        hold.let_go.set()
+        assert (await task)["metadata"]["name"] == "held"
 
 
 async def test_a_cut_is_a_lost_connection(fault_proxy: FaultProxy) -> None:

@@ -33,6 +33,7 @@ from quarterdeck.testing.faults import (
     Cut,
     Delay,
     Fault,
+    Hold,
     Late,
     Rule,
     Seen,
@@ -48,6 +49,7 @@ __all__ = [
     "Delay",
     "Fault",
     "FaultProxy",
+    "Hold",
     "Late",
     "Seen",
     "Stall",
@@ -197,6 +199,11 @@ class FaultProxy:
                     await asyncio.sleep(seconds)
                 case Late(seconds):
                     late = seconds
+                case Hold(held, let_go):
+                    await request.read()
+                    held.set()
+                    while not let_go.is_set():  # noqa: ASYNC110 - set by the test's thread
+                        await asyncio.sleep(0.01)
                 case Answer():
                     return _answer(fault)
                 case StreamError(status, reason):

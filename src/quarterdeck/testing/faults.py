@@ -1,5 +1,7 @@
 """What the fault proxy can do to a request, and what it says of the requests that came by."""
 
+import threading
+
 import msgspec
 from yarl import URL
 
@@ -14,6 +16,14 @@ class Late(msgspec.Struct, frozen=True):
     """Do as asked, and answer after a while."""
 
     seconds: float
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Keep the request until it is let go, then do as asked."""
+
+    held: threading.Event = msgspec.field(default_factory=threading.Event)
+    """Set when all of the request is here, so that its sender may be paused."""
+    let_go: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -43,7 +53,7 @@ class Stall(msgspec.Struct, frozen=True):
     after: int = 0
 
 
-Fault = Delay | Late | Answer | StreamError | Cut | Stall
+Fault = Delay | Late | Hold | Answer | StreamError | Cut | Stall
 
 
 class Seen(msgspec.Struct, frozen=True):
