@@ -8,7 +8,7 @@ async with Client(connection) as client:
 from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHeader, TokenFile
 from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.cache import Cache
-from quarterdeck.kube.client import Client, ListResult
+from quarterdeck.kube.client import Client
 from quarterdeck.kube.compare import covers, leftovers, needs_apply, owned_fields, unsettled
 from quarterdeck.kube.connection import Connection, in_cluster
 from quarterdeck.kube.errors import (
@@ -32,6 +32,7 @@ from quarterdeck.kube.errors import (
 )
 from quarterdeck.kube.kubeconfig import load_kubeconfig
 from quarterdeck.kube.metrics import RequestMetrics
+from quarterdeck.kube.reader import ListResult
 from quarterdeck.kube.store import Change
 
 __all__ = [
