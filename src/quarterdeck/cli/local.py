@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quarterdeck.cli.cluster import Cluster, cluster_options, this_program
+from quarterdeck.cli.cluster import Cluster, cluster_options
 from quarterdeck.cli.log_level import LEVELS
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
 
@@ -72,6 +72,7 @@ def up(
     static_pods: Path | None,
 ) -> None:
     """Start the cluster, and return when it is ready."""
+    from quarterdeck.cli.local_status import summary
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
@@ -85,7 +86,7 @@ def up(
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
             _check_static_pods(running, static_pods, cluster)
-            _show_summary(running, cluster, "already running")
+            click.echo(summary(running, "already running", cluster))
             return
         # Before minutes of building: is there a place to run in at all?
         prepare(layout)
@@ -247,18 +248,17 @@ def _check_static_pods(running: "Status", directory: Path | None, cluster: Clust
 
 
 def _run_in_background(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.background import bring_up
 
     with Steps() as step:
         status = bring_up(order, step)
-    _show_summary(status, cluster, "ready")
-    _show_sample(order)
-    _show_cluster_version(order, cluster)
-    _show_staleness(order, cluster)
+    show_ready(status, order, cluster)
 
 
 def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
+    from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.supervisor import Supervisor
 
@@ -266,69 +266,8 @@ def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
 
         def ready(status: "Status") -> None:
             step.done()
-            _show_summary(status, cluster, "ready")
-            _show_sample(order)
-            _show_cluster_version(order, cluster)
-            _show_staleness(order, cluster)
+            show_ready(status, order, cluster)
             click.echo("\nCtrl-C stops all of it.")
 
         Supervisor(order, report=click.echo, progress=step, ready=ready).run()
     click.echo(f"stopped; the state is left in {order.state}")
-
-
-def _show_summary(status: "Status", cluster: Cluster, state: str) -> None:
-    from quarterdeck.cli.local_status import summary
-
-    click.echo(summary(status, state, cluster))
-
-
-def _show_sample(order: "Order") -> None:
-    from quarterdeck.localcluster.sample import sample_log
-    from quarterdeck.localcluster.state import Layout
-
-    if order.sample:
-        click.echo("\nThe sample operator, two replicas as processes of this machine:")
-        log = sample_log(Layout(order.state), order.binaries.kubectl)
-        click.echo("".join(f"  {line}\n" for line in log.splitlines()), nl=False)
-
-
-def _show_cluster_version(order: "Order", cluster: Cluster) -> None:
-    from quarterdeck.localcluster.cluster_version import DEPLOYMENT, NAMESPACE
-    from quarterdeck.localcluster.state import Layout
-
-    if order.cluster_version:
-        log = ("logs", "--follow", f"--namespace={NAMESPACE}", DEPLOYMENT)
-        kubeconfig = f"--kubeconfig={Layout(order.state).kubeconfig}"
-        click.echo(
-            "\nThe cluster version operator. Its log, and how to see more in it "
-            "(Normal, Debug, Trace, TraceAll):"
-        )
-        click.echo(f"  {cluster.command('kubectl', *log)}")
-        click.echo(f"  {this_program()} log-level set Debug {kubeconfig}")
-    if order.payload:
-        _show_releases(cluster)
-
-
-def _show_releases(cluster: Cluster) -> None:
-    from quarterdeck.localcluster.releases import NEXT
-
-    update = f'{{"spec":{{"desiredUpdate":{{"version":"{NEXT}"}}}}}}'
-    patch = ("patch", "clusterversion", "version", "--type=merge", f"--patch={update}")
-    click.echo("\nWhat is installed, and how to update it:")
-    click.echo(f"  {cluster.command('kubectl', 'get', 'clusterversion,clusteroperators')}")
-    click.echo(f"  {cluster.command('kubectl', *patch)}")
-
-
-def _show_staleness(order: "Order", cluster: Cluster) -> None:
-    from quarterdeck.cli.durations import show_duration
-    from quarterdeck.localcluster.staleness import INTERVAL, NAMESPACE, POD
-
-    if order.staleness:
-        seconds = INTERVAL.total_seconds()
-        asked, unknown = show_duration(seconds), show_duration(2 * seconds)
-        click.echo(
-            f"\nThe staleness checker, a static pod: a cluster operator that is silent for {asked} "
-            f"is asked for a sign of life,\nand its conditions become Unknown after {unknown} "
-            "(elsewhere 10m and 20m). Its log:"
-        )
-        click.echo(f"  {cluster.command('kubectl', 'logs', f'--namespace={NAMESPACE}', POD)}")
