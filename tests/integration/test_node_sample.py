@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quarterdeck import __version__
 from quarterdeck.api.meta import Object
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 from quarterdeck.testing.answer_monitor import AnswerMonitor
@@ -135,7 +136,7 @@ def test_it_reports_and_answers_the_staleness_challenge(
         "Degraded": "False",
         "Upgradeable": "True",
     }
-    assert said["versions"] == [{"name": "operator", "version": "0.0.1-snapshot"}]
+    assert said["versions"] == [{"name": "operator", "version": __version__}]
     assert [(it["resource"], it["name"]) for it in said["relatedObjects"]] == [
         ("namespaces", NAMESPACE),
         ("leases", "sample-operator"),

@@ -10,8 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from quarterdeck import __version__
 from quarterdeck.cli.main import cli
-from quarterdeck.cli.run import connect, identity, run
+from quarterdeck.cli.run import connect, identity, release_version, run
 from quarterdeck.cli.run_options import given_options
 from quarterdeck.kube import KubeconfigError
 from quarterdeck.operators import OPERATORS, field_manager
@@ -32,6 +33,20 @@ def test_an_identity_is_the_pods_name_and_a_random_part() -> None:
     first, second = (identity({"POD_NAME": "pod-1"}) for _ in range(2))
     assert first.startswith("pod-1_")
     assert first != second
+
+
+@pytest.mark.parametrize(
+    ("env", "version"),
+    [
+        pytest.param({"RELEASE_VERSION": "4.7.0"}, "4.7.0", id="that of its release"),
+        pytest.param({"RELEASE_VERSION": "0.0.1-snapshot"}, __version__, id="not of one yet"),
+        pytest.param({}, __version__, id="not in a cluster"),
+    ],
+)
+def test_an_operator_reports_the_version_of_its_release_or_the_programs(
+    env: dict[str, str], version: str
+) -> None:
+    assert release_version(env) == version
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quarterdeck import __version__
 from quarterdeck import log as logs
 from quarterdeck.cli.run_options import OPTIONS, given_options
 from quarterdeck.operators import OPERATORS
@@ -88,7 +89,7 @@ def run(
         namespace=namespace,
         election=times if leader_elect else None,
         probe_address=probe_address,
-        release_version=os.environ.get("RELEASE_VERSION", ""),
+        release_version=release_version(os.environ),
     )
     logs.configure(verbosity=ctx.obj, fmt=log_format)
     names = names or tuple(sorted(OPERATORS))
@@ -117,6 +118,14 @@ def identity(env: Mapping[str, str]) -> str:
     as holding the Lease.
     """
     return f"{env.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def release_version(env: Mapping[str, str]) -> str:
+    """What operators report as their version: their release's, or the program's if in none."""
+    from quarterdeck.operators.cluster_version.payload.model import PLACEHOLDER_VERSION
+
+    told = env.get("RELEASE_VERSION", "")
+    return __version__ if told in ("", PLACEHOLDER_VERSION) else told
 
 
 def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str]) -> "Connection":
