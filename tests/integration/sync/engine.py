@@ -17,6 +17,7 @@ from quarterdeck.operators.cluster_version.sync import (
     keep_payload,
     run_payload,
 )
+from quarterdeck.operators.cluster_version.sync.patience import PATIENCE
 from quarterdeck.testing.audit import Request, requests_by, writes_by
 
 LIMIT = 90.0
@@ -39,6 +40,7 @@ class Engine:
         self.user = f"engine-{name}"
         self.connection = load_kubeconfig(control_plane.kubeconfig_for(self.user, groups))
         self.reports: list[Progress] = []
+        self.patience = PATIENCE
 
     def writes(self) -> list[str]:
         """The writes that the server accepted, oldest first: `create configmaps x`."""
@@ -60,7 +62,10 @@ class Engine:
     @asynccontextmanager
     async def cluster(self) -> AsyncIterator[Cluster]:
         """The cluster as the engine sees it."""
-        async with Client(self.connection) as client, Cluster(client) as cluster:
+        async with (
+            Client(self.connection) as client,
+            Cluster(client, patience=self.patience) as cluster,
+        ):
             yield cluster
 
     async def run(self, *manifests: Manifest, mode: Mode = Mode.UPDATING) -> Progress:

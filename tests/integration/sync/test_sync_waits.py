@@ -137,21 +137,57 @@ async def test_a_deployment_that_never_gets_ready_stops_its_run_level_and_says_s
     assert (await engine.run(mended, same, beside, later(namespace))).completed
 
 
-async def test_a_daemon_set_is_waited_for(engine: Engine, admin: Client, namespace: str) -> None:
-    template = pod_template("simulated", "never-ready")
+def workload(namespace: str, kind: str, template: Object) -> Manifest:
+    """A DaemonSet, or a StatefulSet of two replicas, for the simulated node."""
+    spec: Object = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
     template["spec"]["nodeSelector"] = {"quarterdeck.dev/node": "simulated"}
-    body: Object = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "x", "namespace": namespace},
-        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template},
-    }
-    async with engine.running(manifest(body), later(namespace)):
-        progress = await engine.until(lambda report: "on 0 of 1" in str(report.waiting))
-        assert progress.waiting[0].reason == "DaemonSetNotReady"
+    if kind == "StatefulSet":
+        spec |= {"serviceName": "x", "replicas": 2, "podManagementPolicy": "Parallel"}
+    metadata = {"name": "x", "namespace": namespace}
+    body = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return manifest(body, "0000_10_web_01.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("DaemonSet", "on 0 of 1 nodes"), ("StatefulSet", "0 of 2 replicas")]
+)
+async def test_other_workloads_are_waited_for_and_fail_when_they_stand_still(
+    engine: Engine, admin: Client, namespace: str, kind: str, count: str
+) -> None:
+    engine.patience = 4.0
+    stuck = workload(namespace, kind, pod_template("simulated", "never-ready"))
+    async with engine.running(stuck, later(namespace)):
+        waiting = await engine.until(lambda report: count in str(report.waiting))
+        assert waiting.waiting[0].reason == f"{kind}NotReady"
+        failing = await engine.until(lambda report: report.faults)
+        (fault,) = failing.faults
+        assert fault.reason == f"{kind}NotReady"
+        assert fault.manifest == f"0000_10_web_01.yaml: {kind}.apps/{namespace}/x"
+        assert count in fault.message
+        assert "nothing has changed for 4 seconds; look at its pods" in fault.message
         assert not await is_there(admin, namespace)
-    template["metadata"]["annotations"]["quarterdeck.dev/simulate"] = "ready"
-    assert (await engine.run(manifest(body), later(namespace))).completed
+    mended = workload(namespace, kind, pod_template("simulated", "ready"))
+    async with engine.running(mended, later(namespace)) as run:
+        await eventually(partial(is_there, admin, namespace))
+        async with asyncio.timeout(60):
+            assert (await run).completed
+
+
+async def test_a_job_that_does_not_run_fails_and_is_done_when_it_has_run_after_all(
+    engine: Engine, admin: Client, namespace: str
+) -> None:
+    engine.patience = 2.0
+    migration = job(namespace, pod_template("simulated", "complete"))
+    migration.object["spec"]["suspend"] = True
+    async with engine.running(migration, later(namespace, 10)) as run:
+        failing = await engine.until(lambda report: report.faults)
+        assert failing.faults[0].reason == "JobNotComplete"
+        assert "it is suspended; set spec.suspend to false" in failing.faults[0].message
+        assert not await is_there(admin, namespace)
+        await admin.patch(JOBS, "x", {"spec": {"suspend": False}}, namespace)
+        async with asyncio.timeout(60):
+            assert (await run).completed
+    assert await is_there(admin, namespace)
 
 
 async def test_a_job_is_a_barrier_and_runs_once_for_each_spec(

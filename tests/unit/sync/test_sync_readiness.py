@@ -14,6 +14,7 @@ from quarterdeck.operators.cluster_version.sync.readiness import (
     definition,
     deployment,
     job,
+    stateful_set,
 )
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -37,6 +38,10 @@ def rolled(wanted: int | None, updated: int, available: int, there: int, **rest:
         replicas=there,
         **rest,
     )
+
+
+def merged(live: Object, spec: Object) -> Object:
+    return live | {"spec": live["spec"] | spec}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,40 @@ def test_daemon_set(status: tuple[int, int, int], kind: type[Outcome]) -> None:
     assert isinstance(daemon_set(live), kind)
     live["status"]["observedGeneration"] = 1
     assert isinstance(daemon_set(live), Waiting)
+
+
+def test_a_daemon_set_that_is_updated_by_hand_is_not_waited_for() -> None:
+    live = obj({"updateStrategy": {"type": "OnDelete"}}, observedGeneration=2)
+    live["status"] |= {"desiredNumberScheduled": 2, "numberAvailable": 2}
+    assert daemon_set(live) == DONE
+
+
+def partition(number: int) -> Object:
+    return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": number}}}
+
+
+@pytest.mark.parametrize(
+    ("live", "kind"),
+    [
+        pytest.param(rolled(3, 3, 3, 3), Done, id="all there"),
+        pytest.param(rolled(None, 1, 1, 1), Done, id="one is the default"),
+        pytest.param(rolled(0, 0, 0, 0), Done, id="none wanted"),
+        pytest.param(rolled(3, 3, 2, 3), Waiting, id="one is not available"),
+        pytest.param(rolled(3, 1, 3, 3), Waiting, id="two are of the old form"),
+        pytest.param(rolled(3, 3, 3, 4), Waiting, id="one too many is still there"),
+        pytest.param(obj({"replicas": 1}), Waiting, id="nobody has looked at it"),
+        pytest.param(
+            merged(rolled(3, 1, 3, 3), spec=partition(2)), Done, id="two are meant to stay"
+        ),
+        pytest.param(
+            merged(rolled(3, 0, 3, 3), spec={"updateStrategy": {"type": "OnDelete"}}),
+            Done,
+            id="updated by hand",
+        ),
+    ],
+)
+def test_stateful_set(live: Object, kind: type[Outcome]) -> None:
+    assert isinstance(stateful_set(live), kind)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Looks at one manifest and does what is to be done about it.
 
-What that is comes from `plan`, and whether the object is ready from `readiness` and
+What that is comes from `plan`, and whether the object is ready from `readiness`, `patience` and
 `operator_health`; here are the requests, and what their errors mean. `look` needs no request, and
 on a settled cluster it is all that happens.
 """
@@ -31,6 +31,11 @@ from quarterdeck.operators.cluster_version.sync.lacking import (
 )
 from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
 from quarterdeck.operators.cluster_version.sync.outcome import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.patience import (
+    Standstill,
+    judge_wait,
+    patience_with,
+)
 from quarterdeck.operators.cluster_version.sync.plan import (
     Delete,
     Leave,
@@ -63,6 +68,7 @@ class _Item:
         "key",
         "manifest",
         "settled",
+        "standstill",
         "twin",
         "wrote",
     )
@@ -80,6 +86,7 @@ class _Item:
         self.desired: Object | None = None
         self.settled: object = None
         """The form in which the object was found to be as desired."""
+        self.standstill: Standstill | None = None
         self.done: Object | None = None
         """The object in the cache that was found done; a changed one is another."""
 
@@ -189,6 +196,10 @@ class Applier:
         outcome = rule(live)
         if isinstance(outcome, Done) and is_definition(item.identity):
             self._cluster.learn(live)
+        patience = patience_with(item.identity, live, self._mode, self._cluster.patience)
+        outcome, item.standstill = judge_wait(
+            outcome, item.standstill, patience, self._cluster.clock()
+        )
         return outcome
 
     async def _write(self, item: _Item, followed: Followed, changed: tuple[str, ...]) -> None:
@@ -213,6 +224,7 @@ class Applier:
 
     def _say(self, what: str, item: _Item, **facts: object) -> None:
         item.wrote = True
+        item.standstill = None
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
 
 

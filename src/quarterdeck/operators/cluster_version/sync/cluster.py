@@ -23,6 +23,7 @@ from quarterdeck.operators.cluster_version.sync.kinds import (
     discover,
     kinds_of_definition,
 )
+from quarterdeck.operators.cluster_version.sync.patience import PATIENCE
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 
 log = get_logger("cluster-version.sync")
@@ -69,10 +70,13 @@ class Cluster:
         *,
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE,
     ) -> None:
         """Read and write through this client, the leader's."""
         self.wall = wall
         self.clock = clock
+        self.patience = patience
+        """For how many seconds a roll-out may stand still."""
         self._client = client
         self._kinds: Kinds = {}
         self._asked: float | None = None

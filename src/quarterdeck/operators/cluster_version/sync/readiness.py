@@ -1,7 +1,8 @@
 """Whether what a manifest started is ready: definitions, roll-outs, Jobs. Pure.
 
 Kinds that are not named here are ready when they are there. ClusterOperators have rules of their
-own, in `operator_health`.
+own, in `operator_health`. For how long something is waited for that does not move is decided in
+`patience`: so a message says how far it is, and changes when it goes on.
 """
 
 from typing import Any
@@ -55,12 +56,34 @@ def daemon_set(live: Object) -> Outcome:
         int(status.get(field) or 0)
         for field in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
     )
-    if updated >= wanted and available >= wanted:
+    if available >= wanted and (updated >= wanted or _is_updated_by_hand(live)):
         return DONE
     return Waiting(
         "DaemonSetNotReady",
         f"on {available} of {wanted} nodes its pod is available, on {updated} of the latest form",
     )
+
+
+def stateful_set(live: Object) -> Outcome:
+    """A StatefulSet is ready when all replicas are available, and of the latest form.
+
+    Replicas below the partition of its update strategy are meant to stay as they are.
+    """
+    if _is_unseen(live):
+        message = "its controller has not looked at its latest form yet"
+        return Waiting("StatefulSetNotReady", message)
+    spec, status = live.get("spec") or {}, live.get("status") or {}
+    wanted = spec.get("replicas", 1)
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    latest = 0 if _is_updated_by_hand(live) else wanted - int(rolling.get("partition") or 0)
+    updated, available, there = (
+        int(status.get(field) or 0)
+        for field in ("updatedReplicas", "availableReplicas", "replicas")
+    )
+    if updated >= latest and available >= wanted and there <= wanted:
+        return DONE
+    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    return Waiting("StatefulSetNotReady", counts)
 
 
 def job(live: Object) -> Outcome:
@@ -73,16 +96,18 @@ def job(live: Object) -> Outcome:
         message = f"{_said(failed)}; see the logs of its pods, and delete the Job to run it again"
         return Failed("JobFailed", message)
     if (live.get("spec") or {}).get("suspend"):
-        return Waiting("JobNotComplete", "it is suspended")
+        return Waiting("JobNotComplete", "it is suspended; set spec.suspend to false")
     status = live.get("status") or {}
-    active, lost = int(status.get("active") or 0), int(status.get("failed") or 0)
-    return Waiting("JobNotComplete", f"{active} pods run, {lost} have failed")
+    active, ready, lost = (int(status.get(field) or 0) for field in ("active", "ready", "failed"))
+    counts = f"{ready} of {active} pods are ready, {lost} have failed"
+    return Waiting("JobNotComplete", counts)
 
 
 READINESS = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): definition,
     ("apps", "Deployment"): deployment,
     ("apps", "DaemonSet"): daemon_set,
+    ("apps", "StatefulSet"): stateful_set,
     ("batch", "Job"): job,
 }
 """Group and kind to the rule; kinds that are not here need no waiting."""
@@ -91,6 +116,12 @@ READINESS = {
 def _is_unseen(live: Object) -> bool:
     observed = (live.get("status") or {}).get("observedGeneration") or 0
     return bool(observed < live["metadata"].get("generation", 0))
+
+
+def _is_updated_by_hand(live: Object) -> bool:
+    """Whether pods get the latest form only when somebody deletes them."""
+    strategy = (live.get("spec") or {}).get("updateStrategy") or {}
+    return bool(strategy.get("type") == "OnDelete")
 
 
 def _conditions(live: Object) -> dict[str, Object]:
