@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -135,13 +134,17 @@ async def test_a_watch_can_end_with_an_error_event(fault_proxy: FaultProxy) -> N
 async def test_open_streams_can_be_cut(fault_proxy: FaultProxy, namespace: str) -> None:
     async with Client(fault_proxy.connection()) as client:
         listed = await client.list(CONFIG_MAPS, namespace)
+        opened = asyncio.Event()
 
         async def follow() -> None:
             async for _ in client.watch(CONFIG_MAPS, resource_version=listed.resource_version):
-                pass
+                opened.set()
 
         task = asyncio.create_task(follow())
-        await eventually(lambda: fault_proxy.count(verb="watch") == 1)
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "x", "namespace": namespace}})
+        # Not cut before it is answered: the client would ask again by itself.
+        async with asyncio.timeout(30):
+            await opened.wait()
         assert await asyncio.to_thread(fault_proxy.cut_now) == 1
         with pytest.raises(ConnectionFailed):
             await task
@@ -160,9 +163,3 @@ def test_other_programs_can_use_it(
     through = fault_proxy.write_kubeconfig(tmp_path / "config")
     kubectl("get", "--raw", "/version", kubeconfig=through)
     assert [seen.path for seen in fault_proxy.seen] == ["/version"]
-
-
-async def eventually(condition: Callable[[], bool], limit: float = 30) -> None:
-    async with asyncio.timeout(limit):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
-            await asyncio.sleep(0.01)

@@ -36,6 +36,7 @@ from quarterdeck.kube import (
     TokenFile,
     Unauthorized,
     load_kubeconfig,
+    snapshot,
 )
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.log import configure
@@ -205,8 +206,9 @@ async def test_a_compacted_history_with_objects_deleted_and_recreated_in_the_gap
                 await follower.ends_as(other, "default")
                 assert follower.deletions[uid] == 1
                 assert set(follower.deletions.values()) == {1}
-                # Listed again once, because the watch was refused as too old.
-                assert proxy.count(verb="list") == 1
+                # Asked for everything again once, because the watch was refused as too old.
+                assert sum(seen.streams for seen in proxy.seen) == 1
+                assert proxy.count(verb="list") == 0
 
 
 def compacting_every_second(plane: ControlPlane) -> None:
@@ -260,6 +262,42 @@ async def test_a_fault_in_a_watch(
 
 
 @pytest.mark.parametrize(
+    ("fault", "lists"),
+    [
+        pytest.param(Answer(429, retry_after=1), False, id="429"),
+        pytest.param(Answer(503), False, id="503"),
+        pytest.param(Cut(), False, id="cut at once"),
+        pytest.param(Cut(after=300), False, id="cut inside an object"),
+        pytest.param(Answer(500), True, id="500"),
+        pytest.param(Answer(400), True, id="400, as from a server that does not know it"),
+        pytest.param(StreamError(500), True, id="500 inside, as with an old etcd"),
+        pytest.param(Stall(), True, id="silent from the start"),
+        pytest.param(Stall(after=700), True, id="silent inside an object"),
+    ],
+)
+async def test_a_fault_in_the_watch_that_begins_with_all_objects(
+    fault_proxy: FaultProxy,
+    kubeconfig: Path,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    lists: bool,
+) -> None:
+    monkeypatch.setattr(snapshot, "SILENCE", 0.5)
+    async with (
+        Client(fault_proxy.connection()) as client,
+        Client(load_kubeconfig(kubeconfig)) as other,
+    ):
+        await make(other, namespace, "kept", "changed", "deleted", "recreated")
+        fault_proxy.inject(fault, verb="watch", times=1)
+        async with following(client, namespace) as follower:
+            await follower.ends_as(other, namespace)
+            assert fault_proxy.count(verb="list") == lists
+            await churn(other, namespace)
+            await follower.ends_as(other, namespace)
+
+
+@pytest.mark.parametrize(
     "fault",
     [
         pytest.param(Answer(429, retry_after=1), id="429"),
@@ -267,7 +305,7 @@ async def test_a_fault_in_a_watch(
         pytest.param(Cut(after=300), id="cut inside an object"),
     ],
 )
-async def test_a_fault_in_the_first_list(
+async def test_a_fault_in_the_list_that_stands_in(
     fault_proxy: FaultProxy, kubeconfig: Path, namespace: str, fault: Fault
 ) -> None:
     async with (
@@ -275,9 +313,27 @@ async def test_a_fault_in_the_first_list(
         Client(load_kubeconfig(kubeconfig)) as other,
     ):
         await make(other, namespace, "a", "b")
+        fault_proxy.inject(Answer(400), verb="watch")
         fault_proxy.inject(fault, verb="list", times=2)
         async with following(client, namespace) as follower:
             await follower.ends_as(other, namespace)
+
+
+async def test_a_server_that_cannot_begin_a_watch_with_all_objects(
+    new_control_plane: NewControlPlane,
+) -> None:
+    """Its watch cache is there, the feature is not: as in clusters that are some years old."""
+    plane = new_control_plane(started=False)
+    plane.processes["kube-apiserver"].argv.append("--feature-gates=WatchList=false")
+    await asyncio.to_thread(plane.start, "etcd", "kube-apiserver")
+    with FaultProxy(plane.kubeconfig) as proxy:
+        async with Client(proxy.connection()) as client:
+            await make(client, "default", "kept", "changed", "deleted", "recreated")
+            async with following(client, "default") as follower:
+                assert proxy.count(verb="list") == 1
+                await churn(client, "default")
+                await follower.ends_as(client, "default")
+                assert sum(seen.streams for seen in proxy.seen) == 1
 
 
 async def test_watches_that_are_ended_at_once_are_not_a_storm(
@@ -322,10 +378,8 @@ async def test_cuts_at_every_place_of_a_busy_stream(
             assert set(follower.deletions.values()) <= {1}
 
 
-async def test_a_big_object_and_a_big_list(
-    fault_proxy: FaultProxy, kubeconfig: Path, namespace: str
-) -> None:
-    """900 kB in one line of the stream, and then in a list."""
+async def test_a_big_object(fault_proxy: FaultProxy, kubeconfig: Path, namespace: str) -> None:
+    """900 kB in one line of the stream, as an event and among all objects."""
     async with Client(load_kubeconfig(kubeconfig)) as client:
         async with following(client, namespace) as follower:
             await make(client, namespace, "big", text="ü" * 450_000)

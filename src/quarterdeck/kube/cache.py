@@ -1,4 +1,6 @@
-"""Follows one resource: a list, then a watch from its version, for as long as it runs.
+"""Follows one resource: all its objects, then a watch from there, for as long as it runs.
+
+The objects come at the start of the watch itself; a server that cannot do so is asked for a list.
 
 The decisions are in `store`; this is the loop around it: when to list again, when to reopen the
 watch, how long to wait in between. Everything the cache hands out is shared with all its other
@@ -9,7 +11,7 @@ import asyncio
 import builtins
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Generic, NoReturn, TypeVar
 
@@ -23,7 +25,6 @@ from quarterdeck.kube.codec import (
     Deleted,
     Event,
     Failure,
-    Listing,
     Modified,
 )
 from quarterdeck.kube.collector import collector_paused
@@ -32,11 +33,17 @@ from quarterdeck.kube.errors import (
     Gone,
     KubeError,
     NotFound,
-    ServerError,
     error_from_status,
 )
 from quarterdeck.kube.paths import collection, selectors
 from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.snapshot import (
+    STREAM_QUERY,
+    Snapshot,
+    cannot_stream,
+    from_list,
+    from_stream,
+)
 from quarterdeck.kube.store import Index, Store, Subscriber
 from quarterdeck.log import get_logger
 
@@ -90,7 +97,8 @@ class Cache(Generic[T]):
         self._by_fields = bool(field_selector)
         self._watch_timeout = watch_timeout
         self._backoff = Backoff(0.2, 30.0)
-        self._stale = True  # a list is needed before the next watch
+        self._stale = True  # what is held does not connect to a watch: all objects are needed
+        self._streams = True  # the server has not failed yet to send them in a watch
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
         self._missing = False
@@ -173,11 +181,19 @@ class Cache(Generic[T]):
         with self._client.listening(self.resource, self):
             while True:
                 try:
-                    if self._stale:
+                    if self._stale and not self._streams:
                         await self._list()
                     await self._watch()
                 except KubeError as error:
-                    await self._wait_after(error)
+                    if self._stale and self._streams and cannot_stream(error):
+                        self._streams = False
+                        log.v(2).info(
+                            "server does not stream, listing",
+                            resource=self.resource.plural,
+                            error=str(error),
+                        )
+                    else:
+                        await self._wait_after(error)
 
     async def _wait_after(self, error: KubeError) -> None:
         if isinstance(error, NotFound):
@@ -210,51 +226,38 @@ class Cache(Generic[T]):
         self._answered.set()
 
     async def _list(self) -> None:
-        started = time.monotonic()
         with collector_paused():
-            pages = await self._fetch()
-            self._store.replace(
-                (item for page in pages for item in page.items),
-                int(pages[-1].resource_version),
-                {key for page in pages for key in page.unreadable},
+            snapshot = await from_list(
+                self._client, self._codec, self._path, self._query, self._store.version
             )
+            self._replace(snapshot)
+
+    async def _fill(self, stream: AsyncGenerator[bytes, None]) -> None:
+        with collector_paused():
+            snapshot, rest = await from_stream(stream, self._codec, self._path)
+            self._replace(snapshot)
+        self._apply(rest)
+
+    def _replace(self, snapshot: Snapshot[T]) -> None:
+        """Take it that these are all objects there are."""
+        self._store.replace(snapshot.objects.values(), snapshot.version, snapshot.unreadable)
         self._stale = False
         self.trouble = ""
         self._missing = False
         self._synced.set()
         self._answered.set()
-        log.v(2).info(
-            "cache listed",
-            resource=self.resource.plural,
-            objects=len(self),
-            seconds=round(time.monotonic() - started, 3),
-        )
-
-    async def _fetch(self) -> builtins.list[Listing[T]]:
-        """The whole list, from the server's cache if that is not older than what we know."""
-        known = str(self._store.version)
-        try:
-            return await self._pages(limit=0, version=known)
-        except ServerError as error:
-            if error.code != 504:
-                raise
-            # The server says that our version is in the future: its history was rewound.
-            log.warning("server is behind, listing its storage", resource=self.resource.plural)
-        try:
-            return await self._pages(limit=500, version=None)
-        except Gone:  # the storage was compacted between two pages
-            return await self._pages(limit=0, version=None)
-
-    async def _pages(self, limit: int, version: str | None) -> builtins.list[Listing[T]]:
-        pages = self._client.pages(self._codec, self._path, self._query, limit, version)
-        return [page async for page in pages]
+        log.v(2).info("cache filled", resource=self.resource.plural, objects=len(self))
 
     async def _watch(self) -> None:
         """Take events until the stream ends; returns when the server ended it in order."""
         lasting = self._watch_timeout * (1 + random.random() / 2)  # noqa: S311 jitter
-        query = {**self._query, "resourceVersion": str(self._store.version)}
+        query = STREAM_QUERY if self._stale else {"resourceVersion": str(self._store.version)}
         started = time.monotonic()
-        async with aclosing(self._client.lines(self._path, query, lasting)) as stream:
+        async with aclosing(
+            self._client.lines(self._path, {**self._query, **query}, lasting)
+        ) as stream:
+            if self._stale:
+                await self._fill(stream)
             async for lines in stream:
                 self._apply(self._codec.events(lines))
         if time.monotonic() - started < min(1.0, self._watch_timeout / 2):
@@ -273,7 +276,7 @@ class Cache(Generic[T]):
         self._backoff.reset()
         self.trouble = ""
 
-    def _apply(self, events: builtins.list[Event[T]]) -> None:
+    def _apply(self, events: Sequence[Event[T]]) -> None:
         """Take some events; this is the inner loop of everything, so the common kind is first."""
         store = self._store
         lean = self._codec.lean

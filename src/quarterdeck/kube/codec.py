@@ -47,13 +47,14 @@ class Deleted(_WatchEvent, Generic[T], tag="DELETED"):
     object: T
 
 
-class _Version(msgspec.Struct, rename="camel"):
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
     resource_version: str
+    annotations: dict[str, str] = {}
 
 
 class _BookmarkObject(msgspec.Struct):
     # Of its kind's type only by name: required fields are null in it.
-    metadata: _Version
+    metadata: _BookmarkMeta
 
 
 class Bookmark(_WatchEvent, tag="BOOKMARK"):
@@ -65,6 +66,11 @@ class Bookmark(_WatchEvent, tag="BOOKMARK"):
     def version(self) -> int:
         """The version up to which everything has been sent."""
         return int(self.object.metadata.resource_version)
+
+    @property
+    def ends_initial_events(self) -> bool:
+        """Whether all objects that there were at the start of the watch have been sent."""
+        return self.object.metadata.annotations.get("k8s.io/initial-events-end") == "true"
 
 
 class Failure(_WatchEvent, tag="ERROR"):

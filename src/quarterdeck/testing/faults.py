@@ -63,6 +63,8 @@ class Seen(msgspec.Struct, frozen=True):
     resource: str
     path: str
     user_agent: str
+    streams: bool = False
+    """A watch that is to begin with all objects."""
 
 
 class Rule(msgspec.Struct):
@@ -102,4 +104,5 @@ def describe(method: str, url: URL, user_agent: str = "") -> Seen:
             verb = "delete" if named else "deletecollection"
         case _:
             verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
-    return Seen(verb, resource, url.path, user_agent)
+    streams = verb == "watch" and url.query.get("sendInitialEvents") == "true"
+    return Seen(verb, resource, url.path, user_agent, streams)

@@ -52,7 +52,7 @@ async def test_a_server_that_fails_now_and_then_is_asked_again(
     engine.connection = fault_proxy.connection()
     names = [f"c{number}" for number in range(12)]
     payload = [manifest(config_map(namespace, n), f"0000_10_{n}_01.yaml") for n in names]
-    fault_proxy.inject(fault, verb="list", times=2)
+    fault_proxy.inject(fault, verb="watch", times=2)
     fault_proxy.inject(fault, verb="create", times=8)
     progress = await engine.run(*payload)
     assert progress.completed

@@ -1,13 +1,12 @@
 """Bytes to objects, the malformed ones too."""
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kube.gadgets import GADGETS, gadget, line
 
-from quarterdeck.api.meta import CONFIG_MAPS, Key, Part, Resource, TypedObject
+from quarterdeck.api.meta import CONFIG_MAPS, Key
 from quarterdeck.kube import UnexpectedAnswer
 from quarterdeck.kube.codec import (
     Added,
@@ -19,37 +18,6 @@ from quarterdeck.kube.codec import (
     Modified,
     Unreadable,
 )
-
-
-class GadgetSpec(Part):
-    size: int
-
-
-class Gadget(TypedObject):
-    spec: GadgetSpec
-
-
-GADGETS = Resource(
-    group="example.com", version="v1", kind="Gadget", plural="gadgets", namespaced=True, type=Gadget
-)
-
-
-def managed(*managers: str) -> list[dict[str, Any]]:
-    return [
-        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {}}}
-        for manager in managers
-    ]
-
-
-def gadget(name: str, size: Any = 1, version: str = "7") -> dict[str, Any]:
-    meta = {"name": name, "namespace": "n", "uid": f"u-{name}", "resourceVersion": version}
-    meta["managedFields"] = managed("us", "them")  # type: ignore[assignment]
-    return {"apiVersion": "x", "kind": "y", "metadata": meta, "spec": {"size": size}}
-
-
-def line(kind: str, obj: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
-
 
 BOOKMARK = {"kind": "Gadget", "metadata": {"resourceVersion": "99"}, "spec": None}
 STATUS = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}

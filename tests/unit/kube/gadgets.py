@@ -1,0 +1,37 @@
+"""A kind for tests of what comes over the wire."""
+
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.meta import Part, Resource, TypedObject
+
+
+class GadgetSpec(Part):
+    size: int
+
+
+class Gadget(TypedObject):
+    spec: GadgetSpec
+
+
+GADGETS = Resource(
+    group="example.com", version="v1", kind="Gadget", plural="gadgets", namespaced=True, type=Gadget
+)
+
+
+def managed(*managers: str) -> list[dict[str, Any]]:
+    return [
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {}}}
+        for manager in managers
+    ]
+
+
+def gadget(name: str, size: Any = 1, version: str = "7") -> dict[str, Any]:
+    meta = {"name": name, "namespace": "n", "uid": f"u-{name}", "resourceVersion": version}
+    meta["managedFields"] = managed("us", "them")  # type: ignore[assignment]
+    return {"apiVersion": "x", "kind": "y", "metadata": meta, "spec": {"size": size}}
+
+
+def line(kind: str, obj: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
