@@ -19,7 +19,7 @@ class Observer:
         self.settlement = Settlement()
         self._wanted = 0
         self._done = asyncio.Event()
-        self._done_at = 0.0
+        self._first_at = self._done_at = 0.0
         self._fault = ""
         self._awaited: dict[tuple[str, str], asyncio.Future[float]] = {}
 
@@ -48,6 +48,7 @@ class Observer:
         if round_ != self.settlement.round:
             self.settlement.want(round_)
         self._wanted = objects
+        self._first_at = 0.0
         self._done.clear()
         self._judge()
 
@@ -62,6 +63,11 @@ class Observer:
         if self._fault:
             raise SubjectFailed(self._fault)
         return self._done_at
+
+    @property
+    def first_at(self) -> float:
+        """When the first ConfigMap of the round was seen, by the monotonic clock."""
+        return self._first_at
 
     def config_map_at(self, name: str, round_: int) -> "asyncio.Future[float]":
         """When a ConfigMap is seen in a round that it is not in yet."""
@@ -84,6 +90,8 @@ class Observer:
                 now = time.monotonic()
                 for line in lines:
                     seen = self.settlement.config_map_event(line)
+                    if not self._first_at and seen[1] == str(self.settlement.round):
+                        self._first_at = now
                     if self._awaited and (future := self._awaited.pop(seen, None)):
                         future.set_result(now)
                 self._judge()

@@ -1,8 +1,8 @@
 """Those who write: the user who creates and changes Widgets, and the bare client.
 
-The bare client makes all writes that an operator would cause, the user's own included, and does
-nothing else: no cache, no queue, no thought. Nobody who works through the same server can be
-faster, so it is the measure for those who do.
+The bare client makes all writes that an operator would make, and does nothing else: no cache, no
+queue, no thought. Nobody who works through the same server can be faster, so it is the measure for
+those who do.
 """
 
 import asyncio
@@ -29,28 +29,24 @@ async def change_widget(api: Api, index: int, round_: int) -> int:
     return generation
 
 
-async def bare_create(api: Api, index: int) -> str:
-    """Create a Widget and all that an operator would add; its uid."""
-    uid = await create_widget(api, index)
+async def bare_create(api: Api, index: int, uid: str) -> None:
+    """Add all that an operator would add to a new Widget."""
     await api.create(widgets.CONFIG_MAPS, widgets.config_map(index, 0, uid))
     await _report(api, index, 1)
-    return uid
 
 
 async def bare_change(api: Api, index: int, round_: int) -> None:
-    """Change a Widget and all that an operator would change."""
-    generation = await change_widget(api, index, round_)
+    """Change all that an operator would change in a Widget's new round."""
     path = f"{widgets.CONFIG_MAPS}/{widgets.name_of(index)}"
     await api.patch(path, {"data": {"round": str(round_)}})
-    await _report(api, index, generation)
+    await _report(api, index, 1 + round_)
 
 
 async def bare_apply(api: Api, index: int, round_: int, uid: str) -> None:
     """The same changes, the ConfigMap's by server-side apply."""
-    generation = await change_widget(api, index, round_)
     path = f"{widgets.CONFIG_MAPS}/{widgets.name_of(index)}"
     await api.apply(path, widgets.config_map(index, round_, uid))
-    await _report(api, index, generation)
+    await _report(api, index, 1 + round_)
 
 
 async def for_all(

@@ -142,4 +142,8 @@ async def _memory_when_empty(run: Run, subject: Subject) -> int:
 
 async def _in_order(api: Api, indexes: range) -> None:
     """Objects as an operator would leave them."""
-    await writers.for_all(indexes, lambda index: writers.bare_create(api, index))
+
+    async def create(index: int) -> None:
+        await writers.bare_create(api, index, await writers.create_widget(api, index))
+
+    await writers.for_all(indexes, create)
