@@ -264,7 +264,7 @@ async def test_a_fault_in_a_watch(
 @pytest.mark.parametrize(
     ("fault", "lists"),
     [
-        pytest.param(Answer(429, retry_after=1), False, id="429"),
+        pytest.param(Answer(429, retry_after=1), True, id="429, as for a kind that is new"),
         pytest.param(Answer(503), False, id="503"),
         pytest.param(Cut(), False, id="cut at once"),
         pytest.param(Cut(after=300), False, id="cut inside an object"),

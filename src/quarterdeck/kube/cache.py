@@ -98,7 +98,7 @@ class Cache(Generic[T]):
         self._watch_timeout = watch_timeout
         self._backoff = Backoff(0.2, 30.0)
         self._stale = True  # what is held does not connect to a watch: all objects are needed
-        self._streams = True  # the server has not failed yet to send them in a watch
+        self._streams = True  # they are asked for by the watch itself
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
         self._missing = False
@@ -187,8 +187,8 @@ class Cache(Generic[T]):
                 except KubeError as error:
                     if self._stale and self._streams and cannot_stream(error):
                         self._streams = False
-                        log.v(2).info(
-                            "server does not stream, listing",
+                        log.v(4).info(
+                            "watch does not begin with all objects, listing them",
                             resource=self.resource.plural,
                             error=str(error),
                         )
@@ -242,6 +242,7 @@ class Cache(Generic[T]):
         """Take it that these are all objects there are."""
         self._store.replace(snapshot.objects.values(), snapshot.version, snapshot.unreadable)
         self._stale = False
+        self._streams = True
         self.trouble = ""
         self._missing = False
         self._synced.set()

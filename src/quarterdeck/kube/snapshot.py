@@ -119,8 +119,9 @@ def cannot_stream(error: KubeError) -> bool:
 
     Servers that do not know it refuse the request; those whose storage cannot tell how recent
     their memory is fail inside the stream; others ignore the wish, and never say that it is done.
+    And one that has just learnt of a kind is not ready to watch it for a second, and says 429.
     """
-    refused = isinstance(error, ApiError) and error.code in (400, 422, 500)
+    refused = isinstance(error, ApiError) and error.code in (400, 422, 429, 500)
     return refused or isinstance(error, RequestTimeout)
 
 
