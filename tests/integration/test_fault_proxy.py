@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,9 @@ def test_other_programs_can_use_it(
     through = fault_proxy.write_kubeconfig(tmp_path / "config")
     kubectl("get", "--raw", "/version", kubeconfig=through)
     assert [seen.path for seen in fault_proxy.seen] == ["/version"]
+
+
+async def eventually(condition: Callable[[], bool], limit: float = 30) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
+            await asyncio.sleep(0.01)
