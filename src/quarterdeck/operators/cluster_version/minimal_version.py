@@ -4,7 +4,6 @@ It is created where there is none, with an identifier of its own. Its conditions
 this operator has applied no release, so none is available, and none is on its way.
 """
 
-import uuid
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -19,32 +18,30 @@ from quarterdeck.api.config_v1 import (
 )
 from quarterdeck.api.meta import Key, Object, TypedObject
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
-from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.operators.cluster_version.feature_gates.gates import (
     FEATURE_GATE_NAME,
     holds_updates_back,
 )
+from quarterdeck.operators.cluster_version.new_version import KEY, create_version
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.status import set_condition
 
 log = logs.get_logger("cluster_version")
 
-VERSION_NAME = "version"
-_KEY = Key("", VERSION_NAME)
 _NO_PAYLOAD = "this operator applies no payload; nothing in the cluster follows this version"
 
 
 def add_minimal_version(manager: Manager, settings: Settings) -> None:
     """Keep a ClusterVersion that claims nothing."""
-    versions = manager.objects(CLUSTER_VERSIONS, name=VERSION_NAME, optional=True)
+    versions = manager.objects(CLUSTER_VERSIONS, name=KEY.name, optional=True)
     gates = manager.cache(
         FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
     )
 
     async def reconcile(key: Key) -> Result:
-        found = versions.get(_KEY)
+        found = versions.get(KEY)
         if found is None:
-            return await create()
+            return await create_version(manager)
         feature_set = holds_updates_back(gates.get(Key("", FEATURE_GATE_NAME)))
         wanted = desired_status(found, settings.release_version, feature_set, manager.wall())
         if wanted != found.status:
@@ -52,23 +49,7 @@ def add_minimal_version(manager: Manager, settings: Settings) -> None:
             log.info("cluster version reported", upgradeable=not feature_set)
         return DONE
 
-    async def create() -> Result:
-        new = {
-            "apiVersion": CLUSTER_VERSIONS.api_version,
-            "kind": CLUSTER_VERSIONS.kind,
-            "metadata": {"name": VERSION_NAME},
-            "spec": {"clusterID": str(uuid.uuid4())},
-        }
-        try:
-            await manager.client.create(CLUSTER_VERSIONS, new, field_manager=manager.field_manager)
-        except AlreadyExists:
-            return DONE
-        except NotFound:
-            return Result(requeue_after=5)
-        log.info("cluster version created")
-        return DONE
-
-    own = Watch(CLUSTER_VERSIONS, name=VERSION_NAME, optional=True)
+    own = Watch(CLUSTER_VERSIONS, name=KEY.name, optional=True)
     gate = Watch(
         FEATURE_GATES,
         _the_version,
@@ -76,11 +57,11 @@ def add_minimal_version(manager: Manager, settings: Settings) -> None:
         all_managed_fields=True,
         optional=True,
     )
-    manager.add(Controller("cluster-version", reconcile, [own, gate], at_start=[_KEY]))
+    manager.add(Controller("cluster-version", reconcile, [own, gate], at_start=[KEY]))
 
 
 def _the_version(_gates: TypedObject | Object) -> Iterable[Key]:
-    return (_KEY,)
+    return (KEY,)
 
 
 def desired_status(

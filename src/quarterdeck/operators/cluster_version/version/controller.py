@@ -26,7 +26,6 @@ point is nothing but step 4.
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -40,10 +39,10 @@ from quarterdeck.api.config_v1 import (
 )
 from quarterdeck.api.meta import Key, Object, TypedObject
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
-from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
+from quarterdeck.operators.cluster_version.new_version import KEY, create_version
 from quarterdeck.operators.cluster_version.payload.filters import included
 from quarterdeck.operators.cluster_version.payload.model import Payload, PayloadError
 from quarterdeck.operators.cluster_version.payload.observed import Observed
@@ -67,6 +66,7 @@ from quarterdeck.operators.cluster_version.version.decide import (
 from quarterdeck.operators.cluster_version.version.engine import PayloadEngine
 from quarterdeck.operators.cluster_version.version.faults import NONE, standing
 from quarterdeck.operators.cluster_version.version.history import completed, maybe_running
+from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector
 from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
 from quarterdeck.operators.cluster_version.version.releases import Offer
 from quarterdeck.operators.cluster_version.version.runner import Runner
@@ -80,7 +80,6 @@ from quarterdeck.operators.cluster_version.version.work import (
 
 log = get_logger("operators.cluster-version")
 
-KEY = Key("", "version")
 GATES_KEY = Key("", "cluster")
 LOOK_AGAIN = 30.0
 """Seconds after which the releases directory is looked at again."""
@@ -115,6 +114,7 @@ def add_cluster_version(manager: Manager, settings: Settings) -> None:
 
     manager.add(controller)
     manager.add_task("payload engine", run_engine)
+    manager.registry.register(VersionCollector(version.seen))
 
 
 def _to_version(_obj: TypedObject | Object) -> Iterable[Key]:
@@ -144,7 +144,7 @@ class VersionController:
         """Look at everything, write what is so, and let the engine do what follows."""
         version = self._versions.get(KEY)
         if version is None:
-            return await self._create()
+            return await create_version(self._manager)
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
@@ -164,24 +164,13 @@ class VersionController:
         ]
         return Result(requeue_after=min(look for look in looks if look))
 
-    async def _create(self) -> Result:
-        new = {
-            "apiVersion": CLUSTER_VERSIONS.api_version,
-            "kind": CLUSTER_VERSIONS.kind,
-            "metadata": {"name": KEY.name},
-            "spec": {"clusterID": str(uuid4())},
-        }
-        try:
-            await self._manager.client.create(
-                CLUSTER_VERSIONS, new, field_manager=self._manager.field_manager
-            )
-        except AlreadyExists:
-            return DONE  # the watch brings it
-        except NotFound:
-            log.info("waiting for the type of ClusterVersion")
-            return Result(requeue_after=2)
-        log.info("cluster version created")
-        return DONE
+    def seen(self) -> Seen | None:
+        """What metrics are made from; None while another process leads."""
+        if not self._manager.leads:
+            return None
+        operators = tuple(self._operators.list())
+        found = self._versions.get(KEY)
+        return Seen(version=found, operators=operators, progress=self.runner.progress)
 
     async def _asked(self, version: ClusterVersion) -> Asked:
         gates = self._gates.get(GATES_KEY)
