@@ -1,12 +1,11 @@
 """The commands of docs/local-cluster.md, in their order, on a cluster of their own."""
 
 import re
-import shutil
 
-import pytest
 from tests.integration.documents import DOCS, Shell, commands
+from tests.integration.pods import needs_bubblewrap
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 COMMANDS = [command for command, _ in commands((DOCS / "local-cluster.md").read_text())]
 

@@ -1,27 +1,22 @@
 """The node's agent killed with -9 and started again: nothing is left, nothing runs twice."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration import pods
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 
 def pod(name: str, script: str, **spec: Any) -> Object:
-    main = {"name": "main", "image": "quarterdeck", "command": ["sh", "-c", script]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"terminationGracePeriodSeconds": 1, "containers": [main], **spec},
-    }
+    return pods.pod(name, pods.container(script), terminationGracePeriodSeconds=1, **spec)
 
 
 def status(seen: Object) -> dict[str, Any]:

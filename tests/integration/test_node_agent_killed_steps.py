@@ -4,18 +4,18 @@ One pod for each step, all brought there, one kill: no process, mount or directo
 none runs twice, and each pod goes on as its policy says.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 FOREVER = "while :; do sleep 0.1; done"
 STUBBORN = f"trap 'echo told >> /runs/log' TERM; {FOREVER}"

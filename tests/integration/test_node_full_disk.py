@@ -1,12 +1,13 @@
 """No room on the disk while a container writes its log: it goes on, and so does the node."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration import pods
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -14,7 +15,7 @@ from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk"),
 ]
 
@@ -52,13 +53,7 @@ def fill(directory: Path) -> Path:
 
 
 def pod(name: str, script: str) -> Object:
-    main = {"name": "main", "image": "quarterdeck", "command": ["sh", "-c", script]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": [main], "terminationGracePeriodSeconds": 0},
-    }
+    return pods.pod(name, pods.container(script), terminationGracePeriodSeconds=0)
 
 
 def test_a_full_disk_loses_lines_and_nothing_else(plane: ControlPlane) -> None:

@@ -2,7 +2,6 @@
 
 import http.client
 import re
-import shutil
 import ssl
 import threading
 import time
@@ -10,12 +9,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from tests.integration.pods import container, needs_bubblewrap, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Answer, Requests
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 SERVER = (
     "import http.server,os;"
@@ -25,19 +25,6 @@ SERVER = (
 POD_IP = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
 EMPTY = [{"name": "v", "emptyDir": {}}]
 AT_V = [{"name": "v", "mountPath": "/v"}]
-
-
-def container(script: str, name: str = "main", **more: Any) -> dict[str, Any]:
-    return {"name": name, "image": "quarterdeck", "command": ["sh", "-c", script], **more}
-
-
-def pod(name: str, *containers: dict[str, Any], **spec: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {"terminationGracePeriodSeconds": 5, "containers": list(containers), **spec},
-    }
 
 
 def first(seen: Object, field: str = "containerStatuses") -> dict[str, Any]:

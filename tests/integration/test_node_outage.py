@@ -1,19 +1,19 @@
 """The node without its API server: processes go on, and what happened is told afterwards."""
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 
 LEASE = 4

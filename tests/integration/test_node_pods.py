@@ -1,28 +1,15 @@
 """Pods as processes on a real control plane: from the pod's spec to what its process sees."""
 
 import base64
-import shutil
 from typing import Any
 
 import pytest
+from tests.integration.pods import container, needs_bubblewrap, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
-
-
-def container(script: str, name: str = "main", **more: Any) -> dict[str, Any]:
-    return {"name": name, "image": "quarterdeck", "command": ["sh", "-c", script], **more}
-
-
-def pod(name: str, *containers: dict[str, Any], **spec: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {"terminationGracePeriodSeconds": 5, "containers": list(containers), **spec},
-    }
+pytestmark = needs_bubblewrap
 
 
 def deployment(name: str, template: Object, replicas: int = 1, **spec: Any) -> Object:

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.localcluster.node.host import RealHost
 from quarterdeck.localcluster.node.log_query import Query
@@ -19,7 +19,7 @@ from quarterdeck.localcluster.node.process import Ended, Process
 from quarterdeck.localcluster.node.sandbox import Sandbox, User
 from quarterdeck.localcluster.node.times import parse_time
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 ROOT = os.geteuid() == 0
 NOW = parse_time("2026-03-01T12:00:00Z")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 import quarterdeck
 from quarterdeck.localcluster.binaries import Binaries
@@ -38,7 +39,7 @@ def is_usable(python: Path) -> bool:
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can make up another user"),
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
     pytest.mark.skipif(not is_usable(PYTHON), reason=f"{PYTHON} is of another version than ours"),
 ]
 

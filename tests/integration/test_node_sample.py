@@ -1,13 +1,13 @@
 """The sample operator from its own Deployment, under its own account, on `this-machine`."""
 
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck import __version__
 from quarterdeck.api.meta import Object
@@ -15,7 +15,7 @@ from quarterdeck.status.staleness_marks import checking_message, verdict_message
 from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAMESPACE = "quarterdeck-sample"

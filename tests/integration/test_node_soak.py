@@ -5,7 +5,6 @@ Ten minutes, or as many seconds as QUARTERDECK_SOAK_SECONDS says. It prints what
 
 import itertools
 import os
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from bench.arithmetic import percentile
 from bench.node import cpu_seconds, create_bound, when_started
 from rich.console import Console
 from rich.table import Table
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -27,7 +27,7 @@ SECONDS = float(os.environ.get("QUARTERDECK_SOAK_SECONDS", "600"))
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(SECONDS + 600),
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
 ]
 
 

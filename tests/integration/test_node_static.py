@@ -1,18 +1,18 @@
 """Static pods on a real control plane, and without one."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 NAME = "web-this-machine"
 

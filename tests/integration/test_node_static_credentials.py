@@ -1,7 +1,6 @@
 """A static pod with a certificate of its own: it speaks to the API server as its own user."""
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod, remove_static_pod
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 USER = "system:quarterdeck:reader"
 

@@ -1,17 +1,17 @@
 """Two local clusters side by side, each with both nodes and pods: nothing of theirs collides."""
 
 import json
-import shutil
 from typing import Any
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 # Listens on its own address and says which API server it was told of.
 SERVER = (

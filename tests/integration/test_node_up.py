@@ -1,17 +1,17 @@
 """`quarterdeck local up` with the node this-machine: both nodes, the sample, and refusals."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.localcluster.binaries import Binaries
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 PROGRAM = Path(sys.executable).with_name("quarterdeck")
 LIMIT = 240

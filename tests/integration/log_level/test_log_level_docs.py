@@ -5,15 +5,15 @@ really writes, read with `kubectl logs`.
 """
 
 import re
-import shutil
 import subprocess
 
 import pytest
 from tests.integration.documents import DOCS, Shell, commands
+from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.testing.operator_process import eventually
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = needs_bubblewrap
 
 COMMANDS = [command for command, _ in commands((DOCS / "log-level.md").read_text())]
 LOGS = "kubectl logs "

@@ -1,11 +1,11 @@
 """The commands of docs/stale-operators.md, in their order."""
 
-import shutil
 import time
 from pathlib import Path
 
 import pytest
 from tests.integration.documents import DOCS, Shell, commands, shell_in
+from tests.integration.pods import needs_bubblewrap
 from tests.integration.staleness.board import Board
 
 from quarterdeck.cli.run_options import OPTIONS
@@ -31,7 +31,7 @@ def until(run: Shell, command: str, wanted: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+@needs_bubblewrap
 def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Path) -> None:
     """With a shorter interval than the document's minute; the waiting is done here."""
     available = (

@@ -5,7 +5,6 @@ again within a second, and the last test stops most of it.
 """
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.integration.pods import needs_bubblewrap
 from tests.integration.staleness.board import DEPLOY, Board
 
 from quarterdeck.api.meta import Object
@@ -27,7 +27,7 @@ from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
 ]
 
 SAMPLE = "quarterdeck-sample"

@@ -1,13 +1,13 @@
 """What is waited for: roll-outs and Jobs, on both nodes, and ClusterOperators."""
 
 import asyncio
-import shutil
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import pytest
 from tests.integration.objects import config_map
+from tests.integration.pods import needs_bubblewrap
 from tests.integration.sync.engine import Engine, eventually, manifest
 
 from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, Object, foreign
@@ -23,10 +23,7 @@ OPERATORS = foreign(
 
 NODES = [
     "simulated",
-    pytest.param(
-        "this-machine",
-        marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
-    ),
+    pytest.param("this-machine", marks=needs_bubblewrap),
 ]
 
 

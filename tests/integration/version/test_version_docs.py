@@ -1,14 +1,14 @@
 """The commands in the live half of docs/payload.md do what it shows, on a cluster of their own."""
 
 import re
-import shutil
 
 import pytest
 from tests.integration.documents import DOCS, Shell, commands
+from tests.integration.pods import needs_bubblewrap
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
 ]
 LIVE = (DOCS / "payload.md").read_text().partition("\n# Releases, live\n")[2]
 COMMANDS = commands(LIVE)

@@ -1,11 +1,11 @@
 """Quarterdeck's own releases: the operator comes up from its Deployment, and replaces itself."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.pods import needs_bubblewrap
 from tests.integration.version.releases import Cluster
 
 from quarterdeck.localcluster import ControlPlane
@@ -20,7 +20,7 @@ from quarterdeck.testing.operator_process import eventually
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    needs_bubblewrap,
 ]
 NAMESPACE = "openshift-cluster-version"
 

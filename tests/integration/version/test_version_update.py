@@ -1,10 +1,10 @@
 """From one release to another on a real cluster, with pods on both nodes."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.integration.pods import needs_bubblewrap
 from tests.integration.version.releases import (
     Cluster,
     Releases,
@@ -71,7 +71,7 @@ def sample_pods(cluster: Cluster) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+@needs_bubblewrap
 def test_an_update_replaces_a_running_version(
     node_agent: ControlPlane, cluster: Cluster, releases: Releases, run_cvo: StartOperator
 ) -> None:
