@@ -109,6 +109,23 @@ def said(facts: Facts, type_: str) -> tuple[str, str, str]:
             id="settled: accepted",
         ),
         pytest.param(
+            settled(),
+            "ImplicitlyEnabledCapabilities",
+            ("False", "AsExpected", "Capabilities are as spec.capabilities says"),
+            id="settled: no capability that is not asked for",
+        ),
+        pytest.param(
+            settled(not_asked_for=("Console", "Ingress")),
+            "ImplicitlyEnabledCapabilities",
+            (
+                "True",
+                "CapabilitiesImplicitlyEnabled",
+                "The cluster has had what belongs to these capabilities, so they stay enabled:"
+                " Console, Ingress",
+            ),
+            id="capabilities that are not asked for are named",
+        ),
+        pytest.param(
             initializing(),
             "Available",
             ("False", "NoReleaseApplied", "No release has been fully applied yet"),

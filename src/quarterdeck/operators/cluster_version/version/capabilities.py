@@ -1,5 +1,11 @@
-"""Which optional parts a cluster has: what `spec.capabilities` asks for, and what it ever had."""
+"""Which optional parts a cluster has: what `spec.capabilities` asks for, and what it ever had.
 
+A cluster does not lose what it runs. A release may make optional what was part of every cluster
+before: then the capability that the objects now belong to is enabled with the update, whether or
+not the spec asks for it, and stays. Pure; what is enabled is remembered in the status.
+"""
+
+from collections.abc import Iterable
 from itertools import accumulate
 
 from quarterdeck.api.config_v1 import (
@@ -8,6 +14,8 @@ from quarterdeck.api.config_v1 import (
     Capability,
     CapabilitySet,
 )
+from quarterdeck.operators.cluster_version.payload import annotations as known
+from quarterdeck.operators.cluster_version.payload.model import Manifest
 
 _ADDED: tuple[tuple[CapabilitySet, frozenset[Capability]], ...] = (
     (CapabilitySet.NONE, frozenset()),
@@ -64,15 +72,42 @@ BASELINES: dict[str, frozenset[str]] = {
 
 
 def desired_capabilities(
-    spec: CapabilitiesSpec | None, was: CapabilitiesStatus | None
+    spec: CapabilitiesSpec | None,
+    was: CapabilitiesStatus | None,
+    implied: Iterable[str] = (),
 ) -> CapabilitiesStatus:
-    """What is enabled: the baseline, what was added, and what ever was; a set not known is all."""
-    wanted = BASELINES[CapabilitySet.CURRENT]
-    if spec is not None:
-        baseline = spec.baseline_capability_set or CapabilitySet.CURRENT
-        wanted = BASELINES.get(baseline, wanted) | set(spec.additional_enabled_capabilities)
-    enabled = wanted | set(was.enabled_capabilities if was else ())
+    """What is enabled: what the spec asks for, what ever was, and what an update implies."""
+    had = was.enabled_capabilities if was else ()
     return CapabilitiesStatus(
-        enabled_capabilities=tuple(sorted(enabled)),
+        enabled_capabilities=tuple(sorted({*wanted_capabilities(spec), *had, *implied})),
         known_capabilities=tuple(sorted(capability.value for capability in Capability)),
+    )
+
+
+def wanted_capabilities(spec: CapabilitiesSpec | None) -> frozenset[str]:
+    """The baseline and what is added to it; a set that is not known is all of them."""
+    every = BASELINES[CapabilitySet.CURRENT]
+    if spec is None:
+        return every
+    baseline = spec.baseline_capability_set or CapabilitySet.CURRENT
+    return BASELINES.get(baseline, every) | set(spec.additional_enabled_capabilities)
+
+
+def not_asked_for(spec: CapabilitiesSpec | None, now: CapabilitiesStatus) -> tuple[str, ...]:
+    """The capabilities that are enabled although the spec does not ask for them."""
+    return tuple(sorted(set(now.enabled_capabilities) - wanted_capabilities(spec)))
+
+
+def implied_capabilities(running: Iterable[Manifest], coming: Iterable[Manifest]) -> frozenset[str]:
+    """The capabilities to which a release assigns objects that the cluster runs already.
+
+    `running` are the manifests that count now, `coming` those of the release that would count if
+    all capabilities were enabled.
+    """
+    there = {manifest.identity for manifest in running}
+    return frozenset(
+        name
+        for manifest in coming
+        if known.CAPABILITY in manifest.annotations and manifest.identity in there
+        for name in known.names(manifest.annotations[known.CAPABILITY], "+")
     )

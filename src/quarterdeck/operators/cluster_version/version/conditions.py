@@ -7,6 +7,7 @@
 | Progressing | a release is being applied for the first time | the cluster has arrived |
 | ReleaseAccepted | what `spec.desiredUpdate` asks for is being done, or was | it is refused |
 | Upgradeable | nothing speaks against a minor update | something does |
+| ImplicitlyEnabledCapabilities | some capability is enabled that is not asked for | none is |
 
 Pure, and a fixed point: the same facts give the same status again, so that a settled cluster is
 not written to. While a release is being applied the messages change often; `pause_before_write`
@@ -58,6 +59,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Those that have stood long enough to be told."""
     blockers: tuple[Blocker, ...] = ()
     capabilities: CapabilitiesStatus | None = None
+    not_asked_for: tuple[str, ...] = ()
+    """Capabilities that are enabled because the cluster had them before."""
     available_updates: tuple[Release, ...] | None = None
 
 
@@ -72,6 +75,7 @@ def desired_status(
         _progressing(facts),
         _release_accepted(facts),
         _upgradeable(facts),
+        _implicit_capabilities(facts),
     ):
         if len(message) > MESSAGE_LIMIT:
             message = message[: MESSAGE_LIMIT - 1] + "…"
@@ -168,3 +172,12 @@ def _upgradeable(facts: Facts) -> Told:
     if len(facts.blockers) == 1:
         text = f"Minor updates are blocked, patch updates are not: {said.message}"
     return "Upgradeable", "False", said.reason, text
+
+
+def _implicit_capabilities(facts: Facts) -> Told:
+    type_ = "ImplicitlyEnabledCapabilities"
+    if not facts.not_asked_for:
+        return type_, "False", "AsExpected", "Capabilities are as spec.capabilities says"
+    kept = ", ".join(facts.not_asked_for)
+    text = f"The cluster has had what belongs to these capabilities, so they stay enabled: {kept}"
+    return type_, "True", "CapabilitiesImplicitlyEnabled", text

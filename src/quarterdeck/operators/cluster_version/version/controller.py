@@ -33,9 +33,9 @@ from quarterdeck.api.config_v1 import (
     CLUSTER_OPERATORS,
     CLUSTER_VERSIONS,
     FEATURE_GATES,
-    CapabilitiesStatus,
     ClusterVersion,
     ClusterVersionStatus,
+    Release,
 )
 from quarterdeck.api.meta import Key, Object, TypedObject
 from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
@@ -43,15 +43,13 @@ from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
 from quarterdeck.operators.cluster_version.new_version import KEY, create_version
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.model import Payload, PayloadError
-from quarterdeck.operators.cluster_version.payload.observed import Observed
+from quarterdeck.operators.cluster_version.payload.model import PayloadError
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.skipped import SkippedManifests
 from quarterdeck.operators.cluster_version.sync import Cluster
 from quarterdeck.operators.cluster_version.version.announce import announcements
 from quarterdeck.operators.cluster_version.version.blockers import blockers
-from quarterdeck.operators.cluster_version.version.capabilities import desired_capabilities
+from quarterdeck.operators.cluster_version.version.capabilities import not_asked_for
 from quarterdeck.operators.cluster_version.version.conditions import (
     Facts,
     desired_status,
@@ -59,22 +57,20 @@ from quarterdeck.operators.cluster_version.version.conditions import (
 )
 from quarterdeck.operators.cluster_version.version.decide import (
     Decision,
-    broken,
     decide,
-    empty,
 )
 from quarterdeck.operators.cluster_version.version.engine import PayloadEngine
 from quarterdeck.operators.cluster_version.version.faults import NONE, standing
-from quarterdeck.operators.cluster_version.version.history import completed, maybe_running
+from quarterdeck.operators.cluster_version.version.history import completed, is_of, maybe_running
 from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector
 from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
 from quarterdeck.operators.cluster_version.version.releases import Offer
 from quarterdeck.operators.cluster_version.version.runner import Runner
+from quarterdeck.operators.cluster_version.version.scope import Scope, current_scope
 from quarterdeck.operators.cluster_version.version.updates import Asked, Refused
 from quarterdeck.operators.cluster_version.version.work import (
     Work,
     mode_of,
-    observed_cluster,
     work_for,
 )
 
@@ -149,12 +145,18 @@ class VersionController:
             return DONE
         asked = await self._asked(version)
 
+        gates = self._gates.get(GATES_KEY)
+        scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
+
         async def load(offer: Offer) -> Loaded | Refused:
-            return self._usable(version, offer, await self._payloads.load(offer))
+            found = await self._payloads.load(offer)
+            judged = await self._scope_of(offer.release, found, asked, scope)
+            return judged.usable(offer, found)
 
         decision = await decide(asked, load, self._settings.release_version, self._manager.wall())
-        decision, work = self._with_progress(version, decision)
-        wait = await self._report(version, asked, decision)
+        after = await self._scope_of(decision.release, decision.loaded, asked, scope)
+        decision, work = self._with_progress(decision, after)
+        wait = await self._report(version, self._facts(asked, decision, after))
         self.runner.want(work)
         well = decision.refused is None and decision.unusable is None
         looks = [
@@ -185,11 +187,9 @@ class VersionController:
             ),
         )
 
-    def _with_progress(
-        self, version: ClusterVersion, decision: Decision
-    ) -> tuple[Decision, Work | None]:
+    def _with_progress(self, decision: Decision, scope: Scope) -> tuple[Decision, Work | None]:
         """The decision with what the engine has achieved, and what is to be done now."""
-        work = self._work(version, decision)
+        work = self._work(decision, scope)
         progress = self.runner.progress
         if work is None or not work.is_same_as(self.runner.work):
             self._standing = NONE
@@ -201,43 +201,32 @@ class VersionController:
         if history == decision.history:
             return decision, work
         arrived = msgspec.structs.replace(decision, history=history)
-        return arrived, self._work(version, arrived)
+        return arrived, self._work(arrived, scope)
 
-    def _usable(
-        self, version: ClusterVersion, offer: Offer, found: Loaded | PayloadError
-    ) -> Loaded | Refused:
-        if isinstance(found, PayloadError):
-            return broken(offer.release.version, found)
-        observed = self._observed(version, found.payload)
-        # Overridden manifests count here: whoever overrides all of them has their reasons.
-        if not included(found.payload.manifests, msgspec.structs.replace(observed, overrides=())):
-            return empty(found.payload, self._settings.profile)
-        return found
+    async def _scope_of(
+        self, release: Release, found: Loaded | PayloadError | None, asked: Asked, scope: Scope
+    ) -> Scope:
+        """What counts of a release; an update to it may enable capabilities."""
+        history = asked.history
+        if not isinstance(found, Loaded) or not history or is_of(history[0], release):
+            return scope
+        offers = (asked.releases.by_version(number) for number in maybe_running(history))
+        running = [await self._payloads.load(offer) for offer in offers if offer is not None]
+        payloads = [one.payload for one in running if isinstance(one, Loaded)]
+        return scope.after_update(payloads, found.payload)
 
-    def _work(self, version: ClusterVersion, decision: Decision) -> Work | None:
+    def _work(self, decision: Decision, scope: Scope) -> Work | None:
         loaded = decision.loaded
         if loaded is None:
             return None
-        observed = self._observed(version, loaded.payload)
+        observed = scope.observed(loaded.payload)
         self._skipped.tell(loaded.payload, loaded.hash, observed)
         return work_for(loaded.payload, loaded.hash, observed, decision.history)
 
-    def _observed(self, version: ClusterVersion, payload: Payload) -> Observed:
-        gates = self._gates.get(GATES_KEY)
-        return observed_cluster(
-            version,
-            gates.spec if gates else None,
-            _capabilities(version).enabled_capabilities,
-            payload,
-            self._settings.profile,
-        )
-
-    async def _report(
-        self, version: ClusterVersion, asked: Asked, decision: Decision
-    ) -> float | None:
+    async def _report(self, version: ClusterVersion, facts: Facts) -> float | None:
         """Write the status; in how many seconds to come back, where it was left for later."""
         now, was = self._manager.clock(), version.status
-        new = desired_status(self._facts(version, asked, decision), was, self._manager.wall())
+        new = desired_status(facts, was, self._manager.wall())
         if new == was:
             return None
         pause = pause_before_write(was, new, now - self._written, WRITE_EVERY)
@@ -248,8 +237,8 @@ class VersionController:
         self._announce(version, was, new)
         return None
 
-    def _facts(self, version: ClusterVersion, asked: Asked, decision: Decision) -> Facts:
-        now = self._manager.clock()
+    def _facts(self, asked: Asked, decision: Decision, scope: Scope) -> Facts:
+        now, version = self._manager.clock(), scope.version
         updates = asked.releases.reachable(maybe_running(decision.history))
         return Facts(
             generation=version.metadata.generation,
@@ -262,7 +251,8 @@ class VersionController:
             progress=self.runner.progress,
             faults=self._standing.told(now),
             blockers=asked.blockers,
-            capabilities=_capabilities(version),
+            capabilities=scope.capabilities,
+            not_asked_for=not_asked_for(version.spec.capabilities, scope.capabilities),
             available_updates=tuple(offer.release for offer in updates),
         )
 
@@ -277,8 +267,3 @@ class VersionController:
             self._manager.events.event(
                 version, said.type, said.reason, said.message, action=said.action
             )
-
-
-def _capabilities(version: ClusterVersion) -> CapabilitiesStatus:
-    was = version.status.capabilities if version.status else None
-    return desired_capabilities(version.spec.capabilities, was)
