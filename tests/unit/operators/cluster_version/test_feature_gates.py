@@ -72,10 +72,22 @@ def test_the_log_level_is_part_of_every_feature_set_of_this_release(feature_set:
 
 
 def test_a_feature_set_turns_its_own_gates_on() -> None:
-    default = gate_states(FeatureGateSpec(), TABLE)
+    default = gate_states(FeatureGateSpec(), table=TABLE)
     assert default == {"Everywhere": True, "Preview": False}
-    preview = gate_states(FeatureGateSpec(feature_set="TechPreviewNoUpgrade"), TABLE)
+    preview = gate_states(FeatureGateSpec(feature_set="TechPreviewNoUpgrade"), table=TABLE)
     assert preview == {"Everywhere": True, "Preview": True}
+
+
+def test_what_the_payload_lists_wins_over_the_table_and_the_administrator_over_both() -> None:
+    listed = {"Everywhere": False, "Preview": True, "Extra": True}
+    assert gate_states(FeatureGateSpec(), listed, TABLE) == listed
+    custom = CustomFeatureGates(enabled=("Everywhere",), disabled=("Extra",))
+    spec = FeatureGateSpec(feature_set="CustomNoUpgrade", custom_no_upgrade=custom)
+    assert gate_states(spec, listed, TABLE) == {
+        "Everywhere": True,
+        "Preview": True,
+        "Extra": False,
+    }
 
 
 @given(st.lists(names), st.lists(names), st.sampled_from(list(FeatureSet)))
@@ -84,8 +96,8 @@ def test_gates_named_one_by_one_count_in_their_own_feature_set_only(
 ) -> None:
     custom = CustomFeatureGates(enabled=tuple(on), disabled=tuple(off))
     spec = FeatureGateSpec(feature_set=feature_set, custom_no_upgrade=custom)
-    states = gate_states(spec, TABLE)
-    plain = gate_states(FeatureGateSpec(feature_set=feature_set), TABLE)
+    states = gate_states(spec, table=TABLE)
+    plain = gate_states(FeatureGateSpec(feature_set=feature_set), table=TABLE)
     if feature_set != "CustomNoUpgrade":
         assert states == plain
     else:

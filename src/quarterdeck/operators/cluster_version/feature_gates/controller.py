@@ -17,7 +17,10 @@ from quarterdeck.operators.cluster_version.feature_gates.gates import (
     gate_states,
     other_owners,
 )
+from quarterdeck.operators.cluster_version.payload.gates import listed_gates
+from quarterdeck.operators.cluster_version.payload.observed import DEFAULT
 from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
 
 log = logs.get_logger("cluster_version.feature_gates")
 
@@ -25,12 +28,24 @@ _KEY = Key("", FEATURE_GATE_NAME)
 _VERSION = Key("", "version")
 
 
-def add_feature_gates(manager: Manager, settings: Settings) -> None:
+def add_feature_gates(
+    manager: Manager, settings: Settings, payloads: Payloads | None = None
+) -> None:
     """Compute the status of the FeatureGate `cluster` while it has no other owner."""
     gates = manager.objects(
         FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
     )
     versions = manager.cache(CLUSTER_VERSIONS, name=_VERSION.name, optional=True)
+
+    async def listed(feature_set: str) -> dict[str, bool]:
+        """What this release's own payload says; nothing where it cannot be read."""
+        offer = (
+            (await payloads.releases()).by_version(settings.release_version) if payloads else None
+        )
+        loaded = await payloads.load(offer) if payloads and offer else None
+        if not isinstance(loaded, Loaded):
+            return {}
+        return listed_gates(loaded.payload, settings.profile, feature_set or DEFAULT)
 
     async def reconcile(key: Key) -> Result:
         found = gates.get(_KEY)
@@ -39,7 +54,7 @@ def add_feature_gates(manager: Manager, settings: Settings) -> None:
         if owners := other_owners(found, manager.field_manager):
             log.v(4).info("feature gates left to their owner", owners=owners)
             return DONE
-        states = gate_states(found.spec)
+        states = gate_states(found.spec, await listed(found.spec.effective_feature_set))
         running = running_versions(versions.get(_VERSION))
         wanted = desired_status(found, settings.release_version, states, running)
         if wanted != found.status:

@@ -43,14 +43,17 @@ def entry_for(gates: FeatureGate | None, version: str) -> FeatureGateDetails | N
 
 
 def gate_states(
-    spec: FeatureGateSpec, table: Mapping[str, Collection[str]] = GATES
+    spec: FeatureGateSpec,
+    listed: Mapping[str, bool] | None = None,
+    table: Mapping[str, Collection[str]] = GATES,
 ) -> dict[str, bool]:
     """Each known gate with whether it is on; gates named one by one count in CustomNoUpgrade only.
 
-    A gate that is both enabled and disabled there is off.
+    A gate that is both enabled and disabled there is off. What the FeatureGates in the release's
+    payload list wins over the table, as it does when manifests are chosen by their gates.
     """
     running = spec.effective_feature_set or DEFAULT
-    states = {gate: running in sets for gate, sets in table.items()}
+    states = {gate: running in sets for gate, sets in table.items()} | dict(listed or {})
     custom = spec.custom_no_upgrade
     if running == FeatureSet.CUSTOM_NO_UPGRADE and custom is not None:
         states |= dict.fromkeys(custom.enabled, True)

@@ -15,8 +15,14 @@ def gate_states(payload: Payload, profile: str, feature_set: str) -> Mapping[str
     """
     running = feature_set or DEFAULT
     states = {gate: running in sets for gate, sets in GATES.items()}
+    return states | listed_gates(payload, profile, running)
+
+
+def listed_gates(payload: Payload, profile: str, feature_set: str) -> dict[str, bool]:
+    """Each gate that a FeatureGate in the payload lists, with whether it is on."""
+    states: dict[str, bool] = {}
     for manifest in payload.manifests:
-        if manifest.object["kind"] == "FeatureGate" and _is_for(manifest, profile, running):
+        if manifest.object["kind"] == "FeatureGate" and _is_for(manifest, profile, feature_set):
             states |= _listed(manifest)
     return states
 

@@ -24,7 +24,6 @@ point is nothing but step 4.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -85,9 +84,9 @@ WRITE_EVERY = 2.0
 """Seconds between two writes that change nothing but words."""
 
 
-def add_cluster_version(manager: Manager, settings: Settings) -> None:
+def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads) -> None:
     """Add the controller of ClusterVersion, and the engine that it directs."""
-    version = VersionController(manager, settings)
+    version = VersionController(manager, settings, payloads)
     woken_by: list[Watch[Any]] = [
         Watch(CLUSTER_VERSIONS, name=KEY.name, optional=True),
         Watch(CLUSTER_OPERATORS, _to_version, optional=True),
@@ -122,7 +121,7 @@ class VersionController:
 
     runner: Runner
 
-    def __init__(self, manager: Manager, settings: Settings) -> None:
+    def __init__(self, manager: Manager, settings: Settings, payloads: Payloads) -> None:
         self._manager = manager
         self._settings = settings
         self._versions = manager.objects(CLUSTER_VERSIONS, name=KEY.name, optional=True)
@@ -130,8 +129,7 @@ class VersionController:
         self._gates = manager.cache(
             FEATURE_GATES, name=GATES_KEY.name, all_managed_fields=True, optional=True
         )
-        directory = Path(settings.releases) if settings.releases else None
-        self._payloads = Payloads(directory, settings.profile, manager.clock)
+        self._payloads = payloads
         self._skipped = SkippedManifests()
         self._standing = NONE
         self._written = float("-inf")
