@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, TypedObject
-from quarterdeck.kube.client import Client
 from quarterdeck.kube.codec import (
     Added,
     Bookmark,
@@ -30,6 +29,7 @@ from quarterdeck.kube.errors import (
     ServerError,
     error_from_status,
 )
+from quarterdeck.kube.reader import PAGE, Reader
 from quarterdeck.log import get_logger
 
 log = get_logger("kube.cache")
@@ -40,7 +40,6 @@ STREAM_QUERY = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderTh
 """Makes a watch begin with all objects; no resourceVersion, so as recent as the storage."""
 SILENCE = 10.0
 """Seconds without a byte after which a server that owes us objects is asked for a list instead."""
-PAGE = 500
 
 
 class Snapshot(Generic[T]):
@@ -126,7 +125,7 @@ def cannot_stream(error: KubeError) -> bool:
 
 
 async def from_list(
-    client: Client, codec: Codec[T], path: str, query: Mapping[str, str], known: int
+    client: Reader, codec: Codec[T], path: str, query: Mapping[str, str], known: int
 ) -> Snapshot[T]:
     """All objects from a list, of the server's memory if that is not older than what is known."""
 
