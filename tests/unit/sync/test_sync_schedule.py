@@ -197,7 +197,7 @@ def test_a_done_step_is_looked_at_again_only_on_a_settled_cluster(
 ) -> None:
     schedule = one_step(mode)
     schedule.record(0, DONE, 0.0)
-    schedule.wake(0, 1.0)
+    assert schedule.wake(0, 1.0) is (again is not None)
     assert schedule.take(1.0) == again
 
 

@@ -187,8 +187,8 @@ class _Run:
 
     def _object_changed(self, identity: Identity) -> None:
         for step in self._steps.get(identity, ()):
-            self.schedule.wake(step, self._clock())
-        self._changed.set()
+            if self.schedule.wake(step, self._clock()):
+                self._changed.set()
 
     async def _until_changed(self, next_pass: float | None) -> None:
         """Return when there may be a step to take."""

@@ -131,14 +131,17 @@ class Schedule:
             self.wake(step, now)
         return pause
 
-    def wake(self, step: int, now: float) -> None:
-        """Look at a step as soon as may be: its object has changed."""
+    def wake(self, step: int, now: float) -> bool:
+        """Look at a step as soon as may be: its object has changed; whether there is need to."""
         if step in self.running:
             self._again.add(step)
-        elif step in self._released and (
-            self._revisits or not isinstance(self.outcomes.get(step), Done)
+            return False
+        if step not in self._released or (
+            not self._revisits and isinstance(self.outcomes.get(step), Done)
         ):
-            self._rest(step, max(now, self._held.get(step, now)))
+            return False
+        self._rest(step, max(now, self._held.get(step, now)))
+        return True
 
     def begin_pass(self, is_settled: Callable[[int], bool]) -> None:
         """Look once more at every step that is not settled and not under way."""
