@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, DEPLOYMENTS, SECRETS, Object, foreign
-from quarterdeck.kube import Client, NotFound, leftovers, load_kubeconfig, needs_apply
+from quarterdeck.kube import Client, NotFound, differences, load_kubeconfig, needs_apply
 from quarterdeck.kube.compare import unsettled
 
 ME = "settled-test"
@@ -174,7 +174,7 @@ async def test_an_applied_object_is_settled(
     await client.apply(resource, desired, field_manager=ME)
     live = await client.get(resource, "specimen", namespace)
     assert list(unsettled(live, desired, ME)) == []
-    assert not leftovers(live, desired, ME)
+    assert not differences(live, desired, ME)[1]
 
 
 @pytest.mark.parametrize(("resource", "body"), SPECIMENS.values(), ids=SPECIMENS.keys())
@@ -184,7 +184,7 @@ async def test_a_created_object_is_settled(
     desired = named(body, namespace)
     created = await client.create(resource, desired, field_manager=ME)
     assert list(unsettled(created, desired, ME)) == []
-    assert not leftovers(created, desired, ME)
+    assert not differences(created, desired, ME)[1]
 
 
 def deployment(namespace: str) -> Object:
@@ -265,7 +265,7 @@ async def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
     live = await client.create(DEPLOYMENTS, desired, field_manager=ME)
     remove_env(desired)
     assert needs_apply(live, desired, ME)
-    assert leftovers(live, desired, ME)
+    assert differences(live, desired, ME)[1]
 
 
 async def test_fields_of_others_do_not_matter(client: Client, namespace: str) -> None:

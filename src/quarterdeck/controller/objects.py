@@ -23,6 +23,7 @@ An apply that can only create (with a resourceVersion that matches nothing) woul
 that, but was 15 to 50 % slower than a POST.
 """
 
+from hashlib import blake2b
 from typing import Generic, TypeVar
 
 import msgspec
@@ -31,7 +32,7 @@ from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_patch
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import rebooked
-from quarterdeck.kube import AlreadyExists, Cache, Client, NotFound, leftovers, unsettled
+from quarterdeck.kube import AlreadyExists, Cache, Change, Client, NotFound, differences
 from quarterdeck.kube.client import Propagation
 from quarterdeck.log import get_logger
 
@@ -51,9 +52,11 @@ class Objects(Generic[T]):
         self._client = client
         self._manager = field_manager
         self._log = log.bind(kind=resource.kind)
-        # Objects that the server says are as desired, though the comparison does not see it: it
-        # does not know everything that a server normalises, and must not write for ever.
-        self._futile: dict[Key, tuple[Object, Object]] = {}
+        # The version in which an object was as desired, by comparison or by the server's word, and
+        # a digest of what was desired. It saves most comparisons; and a comparison that does not
+        # know how the server writes something does not lead to writes for ever.
+        self._settled: dict[Key, tuple[str, bytes]] = {}
+        self._follows_deletions = False
 
     def get(self, key: Key) -> T | None:
         """The object as the cache has it; not to be changed."""
@@ -77,22 +80,25 @@ class Objects(Generic[T]):
         key = key_of(desired)
         current = self.cache.get(key)
         live = await self._created(desired, key) if current is None else as_plain(current)
-        changed = list(unsettled(live, desired, self._manager))
-        if not changed or self._futile.get(key) == (fence(live), desired):
+        wanted = _digest(desired)
+        if self._settled.get(key) == (_version(live), wanted):
             return live
-        if leftovers(live, desired, self._manager):
+        changed, left = differences(live, desired, self._manager)
+        if not changed and not left:
+            self._remember(key, live, wanted)
+            return live
+        if left:
             live = await self._rebooked(key, live)
         meta = {**desired["metadata"], **fence(live)}
         answer = await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
         )
         applied = as_plain(answer)
+        self._remember(key, applied, wanted)
         if fence(applied) == fence(live):
-            self._futile[key] = (fence(live), desired)
-            self._log.info("apply changed nothing", key=str(key), compared=changed)
+            self._log.info("apply changed nothing", key=str(key), compared=[*changed, *left])
         else:
-            self._futile.pop(key, None)
-            self._log.v(4).info("applied", key=str(key), changed=changed)
+            self._log.v(4).info("applied", key=str(key), changed=[*changed, *left])
         return applied
 
     async def delete(self, obj: T, *, propagation: Propagation | None = None) -> None:
@@ -134,6 +140,17 @@ class Objects(Generic[T]):
         )
         self._log.v(4).info("status written", key=str(key))
 
+    def _remember(self, key: Key, settled: Object, wanted: bytes) -> None:
+        if not self._follows_deletions:
+            self._follows_deletions = True
+            self.cache.subscribe(self._forget_deleted)
+        if self.cache.get(key) is not None:  # or its deletion was told already
+            self._settled[key] = (_version(settled), wanted)
+
+    def _forget_deleted(self, change: Change[T]) -> None:
+        if change.new is None:
+            self._settled.pop(change.key, None)
+
     async def _created(self, desired: Object, key: Key) -> Object:
         """The object after its create, or what was there, if it is ours, unseen by the cache."""
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
@@ -165,6 +182,15 @@ class Objects(Generic[T]):
             self.resource, key.name, operations, key.namespace, type="json"
         )
         return as_plain(answer)
+
+
+def _version(obj: Object) -> str:
+    version: str = obj["metadata"]["resourceVersion"]
+    return version
+
+
+def _digest(desired: Object) -> bytes:
+    return blake2b(msgspec.json.encode(desired), digest_size=16).digest()
 
 
 def _status_operations(obj: TypedObject | Object, before: Object, patch: Object) -> list[Object]:

@@ -9,7 +9,7 @@ from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHead
 from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.cache import Cache
 from quarterdeck.kube.client import Client
-from quarterdeck.kube.compare import covers, leftovers, needs_apply, owned_fields, unsettled
+from quarterdeck.kube.compare import covers, differences, needs_apply, owned_fields, unsettled
 from quarterdeck.kube.connection import Connection, in_cluster
 from quarterdeck.kube.errors import (
     AlreadyExists,
@@ -66,8 +66,8 @@ __all__ = [
     "Unauthorized",
     "UnexpectedAnswer",
     "covers",
+    "differences",
     "in_cluster",
-    "leftovers",
     "load_kubeconfig",
     "needs_apply",
     "owned_fields",

@@ -15,6 +15,7 @@ we patched under the same manager's name counts as ours, too.
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -47,20 +48,24 @@ def needs_apply(live: Object, desired: Object, manager: str, subresource: str = 
 
 def unsettled(live: Object, desired: Object, manager: str, subresource: str = "") -> Iterator[str]:
     """The paths of the fields that are not as wanted, or no longer wanted; none when settled."""
+    return chain(*_differences(live, desired, manager, subresource))
+
+
+def differences(live: Object, desired: Object, manager: str) -> tuple[list[str], list[str]]:
+    """The paths that an apply mends; and those that we created and want no more, which it keeps."""
+    mended, left = _differences(live, desired, manager, "")
+    return list(mended), list(left)
+
+
+def _differences(
+    live: Object, desired: Object, manager: str, subresource: str
+) -> tuple[Iterator[str], Iterator[str]]:
     applied = owned_fields(live, manager, "Apply", subresource)
     created = owned_fields(live, manager, "Update", subresource)
     want = _content(desired)
-    for path in _lacking_map(want, live, merged_fields(applied, created), ()):
-        yield ".".join(path)
-    for path, _, _ in _unwanted(applied, want, live, ()):
-        yield ".".join(path)
-    yield from _leftover(created, want, live)
-
-
-def leftovers(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
-    """Whether we created fields that we no longer want; an apply alone would not remove them."""
-    created = owned_fields(live, manager, "Update", subresource)
-    return next(_leftover(created, _content(desired), live), None) is not None
+    lacking = _lacking_map(want, live, merged_fields(applied, created), ())
+    unwanted = (path for path, _, _ in _unwanted(applied, want, live, ()))
+    return map(".".join, chain(lacking, unwanted)), _leftover(created, want, live)
 
 
 def covers(live: Object, desired: Object) -> bool:
@@ -165,7 +170,7 @@ def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
     for key, subtree in node.items():
         if not key.startswith("k:"):
             continue
-        keys = json.loads(key[2:])
+        keys = msgspec.json.decode(key[2:])
         missing = [name for name in keys if name not in item]
         if any(item[name] != keys[name] for name in keys if name in item):
             continue
@@ -219,7 +224,7 @@ def _step(key: str, want: Any, have: Any) -> tuple[str, Any, Any]:
         wanted = want.get(name) if isinstance(want, dict) else None
         current = have.get(name) if isinstance(have, dict) else None
         return name, wanted, current
-    keys = json.loads(name)
+    keys = msgspec.json.decode(name)
     items = have if isinstance(have, list) else []
     current = next((item for item in items if _is_item(item, keys)), None)
     wants = want if isinstance(want, list) else []

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -64,7 +65,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def target(self) -> str:
         """Path and query."""
-        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+        return f"{self.path}?{_encoded(tuple(self.query.items()))}" if self.query else self.path
+
+
+@lru_cache(maxsize=1000)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most requests have one of a few queries: who writes, and how."""
+    return urlencode(query)
 
 
 class _Guard:

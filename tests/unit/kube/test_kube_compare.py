@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import quarterdeck.kube
 from quarterdeck.api.meta import Object
-from quarterdeck.kube import covers, leftovers, needs_apply, unsettled
+from quarterdeck.kube import covers, differences, needs_apply, unsettled
 
 ME = "me"
 
@@ -94,7 +94,7 @@ def test_what_only_others_own_is_not_ours(content: Object) -> None:
 def test_what_was_created_is_settled(content: Object) -> None:
     found = live(content, entry(booked(content), "Update"))
     assert not needs_apply(found, content, ME)
-    assert not leftovers(found, content, ME)
+    assert not differences(found, content, ME)[1]
 
 
 @given(contents, st.data())
@@ -104,7 +104,7 @@ def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
     path = data.draw(st.sampled_from(leaves(content)))
     wanted = deepcopy(content)
     del holder(wanted, path)[path[-1]]
-    assert leftovers(live(content, entry(booked(content), "Update")), wanted, ME)
+    assert differences(live(content, entry(booked(content), "Update")), wanted, ME)[1]
 
 
 @pytest.mark.parametrize(
