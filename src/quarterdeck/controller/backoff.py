@@ -28,6 +28,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 class TokenBucket:
     """A rate over everything: `burst` at once, then `rate` a second."""
 
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
     def __init__(self, *, rate: float, burst: int) -> None:
         self._rate = rate
         self._burst = burst
@@ -47,6 +49,11 @@ class TokenBucket:
             return False
         self._tokens -= 1
         return True
+
+    def is_full(self, now: float) -> bool:
+        """Whether it is as good as a new one."""
+        self._refill(now)
+        return self._tokens >= self._burst
 
     def _refill(self, now: float) -> None:
         if self._at is not None:

@@ -112,7 +112,7 @@ class EventBook:
         return Create(self._event(key, about, Key(namespace, name), wall))
 
     def due(self, now: float) -> list[Extend]:
-        """The series that have grown and were not written for a while; forgets quiet ones."""
+        """The series that have grown and were not written for a while; forgets what is quiet."""
         grown: list[Extend] = []
         for key, series in list(self._known.items()):
             if now - series.written_at < self.FLUSH:
@@ -123,6 +123,9 @@ class EventBook:
                 grown.append(Extend(Key(series.namespace, series.name), told))
             elif now - series.written_at >= self.FORGET:
                 del self._known[key]
+        for who, bucket in list(self._per_object.items()):
+            if bucket.is_full(now):
+                del self._per_object[who]
         return grown
 
     def _may_speak(self, key: EventKey, now: float) -> bool:

@@ -115,6 +115,19 @@ def test_what_is_remembered_is_bounded(clock: Clock) -> None:
     assert len(clock.book._per_object) <= EventBook.REMEMBERED
 
 
+def test_objects_that_are_quiet_again_are_forgotten_and_loud_ones_are_not(clock: Clock) -> None:
+    """Those of pods that went would otherwise stay, thousands of them."""
+    for number in range(25):
+        clock.say(key(name="loud", note=f"different {number}"))
+    for number in range(100):
+        clock.say(key(name=f"quiet {number}"))
+    clock.now = 60
+    clock.book.due(clock.now)
+    assert [name for _, _, name in clock.book._per_object] == ["loud"]
+    assert clock.say(key(name="loud", note="one more in a minute")) is not None
+    assert clock.say(key(name="loud", note="and not two")) is None
+
+
 @given(st.text(max_size=2000) | st.sampled_from(["é" * 600, "x" * 1024, "x" * 1025]))
 def test_a_note_is_cut_to_what_the_server_takes(note: str) -> None:
     cut = shortened(note)
