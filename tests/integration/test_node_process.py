@@ -63,11 +63,10 @@ async def written(process: Process) -> str:
 async def until_written(process: Process, text: str) -> None:
     async with asyncio.timeout(30):
         while True:
-            change = asyncio.ensure_future(process._log.changed())
+            change = process._log.change
             if text in await written(process):
-                change.cancel()
                 return
-            await change
+            await change.wait()
 
 
 async def test_a_process_has_a_name_and_process_numbers_of_its_own(make: Make) -> None:

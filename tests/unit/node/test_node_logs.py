@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.localcluster.node.log_query import BadQueryError, Query, parse_query
-from quarterdeck.localcluster.node.log_reader import read
+from quarterdeck.localcluster.node.log_reader import BATCH, read
 from quarterdeck.localcluster.node.logs import LogWriter, files
 
 T0 = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -118,6 +119,68 @@ async def test_following_sees_every_line_across_rotations_and_ends_with_the_log(
     writer.close()
     text = await asyncio.wait_for(reader, 10)
     assert text.decode().splitlines() == [*(f"line {n}" for n in range(200)), "no newline"]
+
+
+async def test_a_reader_gets_what_was_there_when_it_came_however_slow_it_is(tmp_path: Path) -> None:
+    """All files are rotated out meanwhile, and a writer that is faster does not hold it up."""
+    writer = LogWriter(tmp_path / "0.log", max_bytes=100_000)
+    there = [b"line %d\n" % number for number in range(3 * BATCH)]
+    writer.feed("stdout", b"".join(there))
+    got = []
+    async for chunk in read(writer.path, Query(), at(10), writer):
+        got.append(chunk)
+        writer.feed("stdout", b"later" * 1_000 + b"\n")
+    writer.close()
+    assert got == there
+
+
+async def test_reading_a_large_log_takes_little_memory(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "0.log")
+    writer.feed("stdout", b"0123456789\n" * 20_000)
+    writer.close()
+    tracemalloc.start()
+    try:
+        lines = 0
+        async for _ in read(writer.path, Query(), at(10), None):
+            lines += 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert lines == 20_000
+    assert writer.path.stat().st_size > 1_000_000
+    assert peak < 500_000
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_follower_misses_no_line_whenever_it_comes(tmp_path: Path, turns: int) -> None:
+    """Also in the very turn of the event loop in which the follower has read all there was."""
+    writer = LogWriter(tmp_path / "0.log")
+    got: list[bytes] = []
+    all_there = asyncio.Event()
+
+    async def follow() -> None:
+        async for chunk in read(writer.path, Query(follow=True), at(10), writer):
+            got.append(chunk)
+            if chunk == b"two\n":
+                all_there.set()
+
+    def feed_later(turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(feed_later, turns - 1)
+        else:
+            writer.feed("stdout", b"two\n")
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(follow())
+        # Until it has read the empty log and waits.
+        while not writer.change._waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        writer.feed("stdout", b"one\n")
+        feed_later(turns)
+        async with asyncio.timeout(10):
+            await all_there.wait()
+        writer.close()
+    assert got == [b"one\n", b"two\n"]
 
 
 def test_log_files_are_closed_to_others(ten: Path) -> None:

@@ -57,7 +57,8 @@ class LogWriter:
         self._file = _open(path)
         self._size = path.stat().st_size
         self._rest: dict[str, bytes] = {"stdout": b"", "stderr": b""}
-        self._changed = asyncio.Event()
+        self.change = asyncio.Event()
+        """Set by the next line, and when the log is closed; then there is another one."""
         self._lost = 0
 
     def feed(self, stream: str, chunk: bytes, now: datetime | None = None) -> None:
@@ -80,11 +81,6 @@ class LogWriter:
         self.closed = True
         os.close(self._file)
         self._notify()
-
-    async def changed(self) -> None:
-        """Return after the next line, or when the log is closed."""
-        event = self._changed
-        await event.wait()
 
     def _write(self, data: bytes) -> None:
         if not data:
@@ -131,8 +127,8 @@ class LogWriter:
         self._file, self._size = fresh, 0
 
     def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.change.set()
+        self.change = asyncio.Event()
 
 
 def _open(path: Path) -> int:
