@@ -97,8 +97,8 @@ class PodRun:
 
     @property
     def running(self) -> bool:
-        """Whether any process is left."""
-        return any(not process.ended.done() for process in self._processes.values())
+        """Whether any process is left, or its end is still to be noted."""
+        return bool(self._processes)
 
     async def start(self, spec: dict[str, Any], how: Start, sandbox: Sandbox) -> None:
         """Start a container's process and its probes."""
@@ -120,7 +120,7 @@ class PodRun:
         await process.start()
         if not process.ended.done():
             self._note_entry(name, process)
-            self._spawn(name, self._watch_health(spec))
+            self._spawn(name, self._watch_health(spec, process))
             self._say("Normal", "Started", f"Container {name} started")
 
     def refuse(self, container: str, problem: Problem) -> None:
@@ -134,13 +134,16 @@ class PodRun:
         now = self._clock()
         self._change_run(container, stopping_since=self._since(container, now), terminated=now)
         self._say("Normal", "Killing", f"Stopping container {container}")
-        self._processes[container].signal(signal.SIGTERM)
+        # It may have ended by itself since this was decided.
+        if process := self._processes.get(container):
+            process.signal(signal.SIGTERM)
 
     def kill(self, container: str) -> None:
         """Send SIGKILL."""
         since = self._since(container, self._clock())
         self._change_run(container, stopping_since=since, killed=True)
-        self._processes[container].kill()
+        if process := self._processes.get(container):
+            process.kill()
 
     def kill_all(self) -> None:
         """Send SIGKILL to whatever is left."""
@@ -162,7 +165,8 @@ class PodRun:
         """Begin a container's preStop hook."""
         name = spec["name"]
         self._change_run(name, stopping_since=self._clock(), pre_stop_pending=True)
-        self._spawn(name, self._pre_stop(spec, seconds))
+        if process := self._processes.get(name):
+            self._spawn(name, self._pre_stop(spec, seconds, process))
 
     def remove_files(self) -> None:
         """Remove everything of the pod from disk."""
@@ -180,25 +184,25 @@ class PodRun:
         self._change_run(name, exit=end)
         if not self._leaving:  # it ended because the agent does, which is no end of its own
             write_exit(self.log_path(name, self.containers[name].restarts), end)
-        self._logs.pop(name, None)
+        # A process knows its log, and the log this pod: without this only the garbage collector,
+        # which comes seldom, would find what is left of the pod.
+        del self._processes[name], self._logs[name]
         for task in self._tasks.pop(name, set()):
             task.cancel()
         self._wake()
 
-    async def _watch_health(self, spec: dict[str, Any]) -> None:
+    async def _watch_health(self, spec: dict[str, Any], process: Process) -> None:
         """Follow the container's probes while its run lasts; first startup, then the others."""
         if "startupProbe" in spec:
-            await self._follow(spec, "startup")
+            await self._follow(spec, "startup", process)
             if not self._health(spec["name"]).startup:
                 return
-        async with asyncio.TaskGroup() as tasks:
-            for kind in ("readiness", "liveness"):
-                if f"{kind}Probe" in spec:
-                    tasks.create_task(self._follow(spec, kind), name=f"{kind} probe")
+        for kind in ("readiness", "liveness"):
+            if f"{kind}Probe" in spec:
+                self._spawn(spec["name"], self._follow(spec, kind, process))
 
-    async def _follow(self, spec: dict[str, Any], kind: str) -> None:
+    async def _follow(self, spec: dict[str, Any], kind: str, process: Process) -> None:
         name, probe = spec["name"], spec[f"{kind}Probe"]
-        process = self._processes[name]
 
         async def ask() -> Outcome:
             return await make_probe(probe, spec, self.pod_ip, process.run_inside)
@@ -216,12 +220,11 @@ class PodRun:
 
         await follow_probe(probe, ask, heard)
 
-    async def _pre_stop(self, spec: dict[str, Any], seconds: float) -> None:
+    async def _pre_stop(self, spec: dict[str, Any], seconds: float, process: Process) -> None:
         name, hook = spec["name"], spec["lifecycle"]["preStop"]
         if "sleep" in hook:
             await asyncio.sleep(hook["sleep"].get("seconds", 0))
         else:
-            process = self._processes[name]
             asked = {**hook, "timeoutSeconds": seconds}
             outcome = await make_probe(asked, spec, self.pod_ip, process.run_inside)
             if not outcome.ok:
