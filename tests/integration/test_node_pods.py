@@ -1,6 +1,7 @@
 """Pods as processes on a real control plane: from the pod's spec to what its process sees."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -42,6 +43,19 @@ def succeeded(node: ThisMachine, name: str) -> str:
     log = node.logs(name)
     assert phase(node.get("pod", name)) == "Succeeded", log
     return log
+
+
+def bind(node: ThisMachine, name: str) -> None:
+    """Place a pod here, as the scheduler does."""
+    path = f"/api/v1/namespaces/{node.namespace}/pods/{name}/binding"
+    target = {"apiVersion": "v1", "kind": "Node", "name": "this-machine"}
+    binding = {"metadata": {"name": name}, "target": target}
+    node.kubectl(
+        "create",
+        f"--raw={path}",
+        "--filename=-",
+        manifest={"apiVersion": "v1", "kind": "Binding", **binding},
+    )
 
 
 def test_a_pod_of_ours_runs_here_and_a_foreign_one_is_simulated(this_machine: ThisMachine) -> None:
@@ -320,6 +334,23 @@ def test_a_job_runs_to_completion(this_machine: ThisMachine) -> None:
     (run,) = this_machine.list("pods", "job-name=job")
     assert run["status"]["containerStatuses"][0]["restartCount"] == 1
     assert this_machine.logs(run["metadata"]["name"]) == "second\n"
+
+
+def test_a_pod_that_has_finished_lets_go_of_its_address(this_machine: ThisMachine) -> None:
+    """There are 254, and a Job's pods may stay for ever; their status keeps it."""
+    this_machine.apply(pod("done", container("true"), restartPolicy="Never"))
+    done = this_machine.wait_pod("done", lambda seen: phase(seen) == "Succeeded")
+    address = done["status"]["podIP"]
+    # Who has been told of an address gets that one, if it is free: as after the agent's restart.
+    this_machine.apply(pod("next", container("sleep 1000"), schedulerName="by-hand"))
+    told = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+    this_machine.kubectl(
+        "patch", "pod", "next", "--subresource=status", "--type=merge", f"--patch={told}"
+    )
+    bind(this_machine, "next")
+    running = this_machine.wait_pod("next", lambda seen: "running" in state(seen))
+    assert running["status"]["podIP"] == address
+    assert this_machine.get("pod", "done")["status"]["podIP"] == address
 
 
 def test_a_token_is_renewed_before_it_expires(this_machine: ThisMachine) -> None:

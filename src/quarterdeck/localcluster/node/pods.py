@@ -163,8 +163,12 @@ class Pods:
         return True
 
     def _begin(self, key: Key, pod: Object) -> PodRun:
+        # What comes out of a list does not say what it is. The rest of the pod as it was then is
+        # not held on to.
+        about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+
         def say(type_: EventType, reason: str, note: str) -> None:
-            self._say(pod, type_, reason, note)
+            self._events.event(about, type_, reason, note, action=reason)
 
         run = PodRun(
             pod,
@@ -184,6 +188,9 @@ class Pods:
         """See to it that there is what the pod refers to, an address, and fresh files."""
         if pod.get("status", {}).get("phase") in FINISHED:
             self._named.hold(key, ())
+            if not run.running:
+                # A Job's pods may stay for ever, and there are 254 addresses.
+                self._network.release(run.uid)
             return
         needed = references(pod)
         namespace = key.namespace
@@ -264,11 +271,6 @@ class Pods:
         self._network.release(run.uid)
         run.remove_files()
         del self._runs[key]
-
-    def _say(self, pod: Object, type_: EventType, reason: str, note: str) -> None:
-        # What comes out of a list does not say what it is.
-        about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
-        self._events.event(about, type_, reason, note, action=reason)
 
 
 def _spec(pod: Object, name: str) -> dict[str, Any]:
