@@ -17,6 +17,7 @@ from quarterdeck.localcluster import simulated
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.components import (
+    AGENT_ALLOCATOR,
     COMPONENTS,
     THIS_MACHINE,
     Component,
@@ -279,7 +280,7 @@ class ControlPlane:
         if component == THIS_MACHINE:
             # To find bubblewrap, and to hide the user's kubeconfigs and clusters from pods.
             inherited = ("PATH", "HOME", "KUBECONFIG", "XDG_STATE_HOME")
-            environment = {name: os.environ[name] for name in inherited if name in os.environ}
+            environment = {n: os.environ[n] for n in inherited if n in os.environ} | AGENT_ALLOCATOR
         return Process(
             component,
             [str(program), *arguments(component, self.setup), *options],
