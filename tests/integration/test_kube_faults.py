@@ -71,10 +71,17 @@ class Follower:
             self.deletions[change.old["metadata"]["uid"]] += 1
 
     async def ends_as(self, client: Client, namespace: str) -> None:
-        """Wait until the cache is what the server says now."""
-        listed = await client.list(CONFIG_MAPS, namespace)
-        wanted = {version_of(obj) for obj in listed.items}
-        await eventually(lambda: {version_of(obj) for obj in self.cache.list()} == wanted)
+        """Wait until the cache is what the server says then.
+
+        Asked anew each time: a namespace gets a ConfigMap of its own at any time after its start.
+        """
+        async with asyncio.timeout(LIMIT):
+            while True:
+                listed = await client.list(CONFIG_MAPS, namespace)
+                wanted = {version_of(obj) for obj in listed.items}
+                if {version_of(obj) for obj in self.cache.list()} == wanted:
+                    break
+                await asyncio.sleep(0.05)
         assert self.known == {key_of(obj): obj for obj in self.cache.list()}
 
 

@@ -392,7 +392,7 @@ def test_progress_on_a_terminal(local: Local) -> None:
             while chunk := os.read(ours, 10_000):
                 drawn += chunk
     os.close(ours)
-    assert up.returncode == 0
+    assert up.returncode == 0, drawn.decode(errors="replace")
     assert b"starting etcd and the API server" in drawn
 
 
