@@ -80,6 +80,10 @@ class Board:
     def delete(self, name: str) -> None:
         self._ok(self._requests.send("DELETE", f"{_COLLECTION}/{name}"))
 
+    def exists(self, name: str) -> bool:
+        """Whether it is there."""
+        return self._requests.send("GET", f"{_COLLECTION}/{name}").ok
+
     def said(self, name: str) -> list[Object]:
         return self.get(name)["status"]["conditions"]  # type: ignore[no-any-return]
 
@@ -109,6 +113,8 @@ class Board:
         eventually(lambda: self.marks(name) == ["verdict"] * 4, f"{name} is given up")
 
     def wait_fine(self, name: str) -> None:
+        # An operator whose pod is ready may not lead yet, and its ClusterOperator comes with that.
+        eventually(lambda: self.exists(name), f"{name} is there")
         eventually(lambda: self.marks(name) == [""] * 4, f"{name} is fine")
 
     def writes(self) -> list[Request]:
