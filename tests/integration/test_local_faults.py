@@ -1,14 +1,17 @@
 """Control planes of their own for faults: stop, restart, kill, pause, and a crash at the start."""
 
 import asyncio
+import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
+from quarterdeck.localcluster.controlplane import START_LIMIT
 from quarterdeck.localcluster.errors import (
     AlreadyRunning,
     ComponentCrashed,
@@ -67,6 +70,59 @@ def test_everything_comes_back_after_kill_9(plane: ControlPlane) -> None:
     plane.kubectl("get", "configmap", "kept-too")
     plane.kubectl("create", "deployment", "web-too", "--image=x")
     plane.kubectl("wait", "deployment/web-too", "--for=condition=Available", "--timeout=120s")
+
+
+def test_an_etcd_killed_before_it_was_ever_ready_begins_anew(
+    new_control_plane: NewControlPlane,
+) -> None:
+    """In the moment of the kill that etcd does not recover from: a log that elects nobody."""
+    plane = new_control_plane(started=False)
+    plane.launch("etcd")
+    wait_until(lambda: plane.is_ready("etcd"))
+    plane.kill("etcd")
+    (log,) = plane.layout.etcd_data.glob("member/wal/*.wal")
+    only_begin(log)
+    plane.start("etcd")
+    plane.kill("etcd")
+    log.write_bytes(b"data of an etcd that was ready is not thrown away")
+    with pytest.raises(ComponentCrashed, match="etcd ended"):
+        plane.start("etcd")
+
+
+def only_begin(log: Path) -> None:
+    """Leave of etcd's log its first three records: check sum, who it is, and no snapshot."""
+    content = log.read_bytes()
+    end = 0
+    for _ in range(3):
+        (header,) = struct.unpack_from("<Q", content, end)
+        padding = header >> 56 & 0b111  # in the low bits of the uppermost byte
+        end += 8 + (header & (1 << 56) - 1) + padding
+    log.write_bytes(content[:end].ljust(len(content), b"\0"))
+
+
+def test_an_api_server_that_gave_up_on_a_slow_etcd_is_started_again(
+    new_control_plane: NewControlPlane,
+) -> None:
+    """It ends when it has waited 20 s for etcd, which a busy disk can take; here it is killed."""
+    plane = new_control_plane(started=False)
+    etcd, server = plane.processes["etcd"], plane.processes["kube-apiserver"]
+    go = plane.layout.root / "go"
+    held_back = f'until [ -e {go} ]; do sleep 0.05; done; exec "$@"'
+    etcd.argv = ["/bin/sh", "-c", held_back, "held-back", *etcd.argv]
+    starting = threading.Thread(target=plane.start)
+    starting.start()
+    wait_until(lambda: server.pid is not None)
+    server.kill()
+    go.touch()
+    starting.join()
+    assert plane.is_ready("kube-apiserver")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 async def test_it_can_be_used_from_asyncio(plane: ControlPlane) -> None:

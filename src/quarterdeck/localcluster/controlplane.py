@@ -33,7 +33,14 @@ from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError,
 from quarterdeck.localcluster.node import placement
 from quarterdeck.localcluster.ports import check_ports, ports_of
 from quarterdeck.localcluster.process import Process, Spawner, how_it_ended
-from quarterdeck.localcluster.state import Layout, Lock, check_space, prepare
+from quarterdeck.localcluster.state import (
+    Layout,
+    Lock,
+    begin_data,
+    check_space,
+    data_has_begun,
+    prepare,
+)
 from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod
 from quarterdeck.localcluster.status import kubectl_environment
 
@@ -169,7 +176,12 @@ class ControlPlane:
             return
         check_ports(self.setup.ports)
         self._progress("starting etcd and the API server")
-        self.start("etcd", "kube-apiserver")
+        # Side by side, as both take a second. An API server that has waited 20 s for etcd ends:
+        # after that, on a slow disk, it is started again.
+        self.launch("etcd")
+        self.launch("kube-apiserver")
+        self.wait_ready("etcd")
+        self.start("kube-apiserver")
         self._progress("starting the controller manager, the scheduler and the simulated node")
         self.start("kube-controller-manager", "kube-scheduler", "kwok")
         if THIS_MACHINE in self.processes:
@@ -178,6 +190,8 @@ class ControlPlane:
 
     def launch(self, component: Component) -> None:
         """Start a component that does not run, and do not wait for it."""
+        if component == "etcd" and self.processes[component].pid is None:
+            begin_data(self.layout)
         if component == "kwok":
             simulated.prepare_node(self.requests())
         if component == THIS_MACHINE:
@@ -224,6 +238,8 @@ class ControlPlane:
                     slow.last_lines(),
                 )
             time.sleep(_POLL)
+        if "etcd" in (components or self.components):
+            data_has_begun(self.layout)
 
     def is_ready(self, component: Component) -> bool:
         """Whether a component runs and says that it is ready."""

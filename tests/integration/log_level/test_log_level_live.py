@@ -285,7 +285,7 @@ def test_two_replicas_are_at_the_level_whoever_leads(
     assert status_writes(delivered) == writes, "nothing to say that was not said"
     delivered.set_level("Debug")
     delivered.wait_observed()
-    assert standby.lines("log level reported")
+    standby.logged("log level reported")
     notes = wait_events(delivered, "OperatorLogLevelChanged", 2)
     assert sorted(event["note"] for event in notes) == [
         "operatorLogLevel changed from Normal to Trace",
