@@ -285,7 +285,9 @@ async def test_a_server_that_is_not_there_is_named(kubeconfig: Path) -> None:
     with FaultProxy(kubeconfig) as proxy:
         connection = proxy.connection()
     async with Client(connection, timeout=1) as client:
-        with pytest.raises(ConnectionFailed, match="GET /api/v1/namespaces/default: Cannot"):
+        with pytest.raises(
+            ConnectionFailed, match="GET /api/v1/namespaces/default: cannot connect to 127"
+        ):
             await client.get(NAMESPACES, "default")
 
 
@@ -355,3 +357,11 @@ async def test_no_secret_is_logged_at_the_highest_verbosity(client: Client, name
     assert "/secrets" in text
     for secret in ("hunter2", "aHVudGVyMg", answer["status"]["token"]):
         assert secret not in text
+
+
+@pytest.mark.parametrize("header", ["a\r\nX-Evil: b", "a\nb", "a\rb"])
+async def test_a_line_break_in_a_header_is_refused(kubeconfig: Path, header: str) -> None:
+    connection = load_kubeconfig(kubeconfig).acting_as(header)
+    async with Client(connection) as client:
+        with pytest.raises(ValueError, match="GET /version: a line break in a header"):
+            await client.raw("/version")

@@ -22,7 +22,7 @@
 
 # ruff: noqa: N818 - the names are the API server's own words
 
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
@@ -207,7 +207,7 @@ def _described(status: Status) -> str:
     return f"{head}: {message}" if message else head
 
 
-def raise_for(method: str, path: str, code: int, body: bytes, headers: Any) -> None:
+def raise_for(method: str, path: str, code: int, body: bytes, headers: Mapping[str, str]) -> None:
     """Raise the exception for an answer that is not a success."""
     if code >= 400:
-        raise api_error(method, path, code, body, headers.get("Retry-After"))
+        raise api_error(method, path, code, body, headers.get("retry-after"))

@@ -185,7 +185,7 @@ class Reader:
         splitter = LineSplitter()
         grace = min(_WATCH_GRACE, timeout)
         async with self._transport.stream(request, timeout + grace) as stream:
-            while chunk := await stream.readany():
+            async for chunk in stream:
                 if lines := splitter.feed(chunk):
                     yield lines
 

@@ -17,7 +17,7 @@ CLOSING_ROUNDS = 10
 
 
 class Sockets:
-    """Makes sockets for aiohttp, and remembers those that are open."""
+    """Makes sockets, and remembers those that are open."""
 
     def __init__(self) -> None:
         self._made: WeakSet[socket.socket] = WeakSet()

@@ -8,16 +8,12 @@ after a 401 if there are new credentials. All of it within the request's time-ou
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-import aiohttp
 import msgspec
-from multidict import CIMultiDict
-from yarl import URL
 
 from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.connection import Connection
@@ -33,7 +29,8 @@ from quarterdeck.kube.errors import (
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.redact import loggable
 from quarterdeck.kube.server_clock import ServerClock
-from quarterdeck.kube.sockets import Sockets
+from quarterdeck.kube.wire import Head, Wire
+from quarterdeck.kube.wires import Wires
 from quarterdeck.log import enabled, get_logger
 
 log = get_logger("kube.client")
@@ -41,7 +38,6 @@ log = get_logger("kube.client")
 ATTEMPTS = 5
 LONGEST_WAIT = 10.0
 """Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
-STREAM_BUFFER = 1 << 20
 
 Query = Mapping[str, str]
 
@@ -74,57 +70,30 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query)
 
 
-class _Guard:
-    """Asked in the moment a request goes onto its connection."""
+class _Exchange:
+    """How far a request has come."""
 
-    def __init__(self, request: Request, before_write: Callable[[], None] | None) -> None:
-        self._request = request
-        self._before_write = before_write
+    def __init__(self) -> None:
         self.sent = False
-
-    def check(self) -> None:
-        if self._request.write:
-            if self.sent:
-                # aiohttp would repeat a PUT or DELETE by itself when a kept connection dies.
-                raise ConnectionFailed(
-                    self._request.method, self._request.path, "connection lost", sent=True
-                )
-            if self._before_write is not None:
-                self._before_write()
-        self.sent = True
-
-
-_guard: ContextVar[_Guard] = ContextVar("guard")
-
-
-class _GuardedRequest(aiohttp.ClientRequest):
-    """aiohttp's request, which asks the guard once it has its connection."""
-
-    async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        # A proxy's CONNECT goes through here too, with the same guard not yet concerned.
-        if self.method != "CONNECT":
-            _guard.get().check()
-        return await super().send(conn)
+        self.code = "<error>"
 
 
 class Transport:
-    """A keep-alive pool to one server."""
+    """Requests to one server, over connections that are kept."""
 
     def __init__(self, connection: Connection, *, metrics: RequestMetrics | None = None) -> None:
         self.connection = connection
         self.before_write: Callable[[], None] | None = None
         self.clock = ServerClock()
         self._metrics = metrics
+        self._wires = Wires(connection)
         self._host = connection.host
-        self._session: aiohttp.ClientSession | None = None
-        self._sockets = Sockets()
+        self._path = urlsplit(connection.server).path.rstrip("/")
+        self._same_for_all = _header_lines(connection)
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-            await self._sockets.hang_up()
+        await self._wires.close()
 
     async def send(self, request: Request, timeout: float) -> bytes:
         """The body of the answer; an exception of `quarterdeck.kube.errors` otherwise."""
@@ -160,105 +129,102 @@ class Transport:
 
     async def _attempt(self, request: Request, timeout: float) -> bytes:
         started = time.monotonic()
-        async with self._open(request, aiohttp.ClientTimeout(total=max(timeout, 0.001))) as answer:
-            body = await answer.read()
+        with self._explained(request, timeout) as exchange:
+            async with asyncio.timeout(timeout):
+                text = self._text(request, await self.connection.credentials.authorization())
+                wire = await self._wires.take()
+                try:
+                    self._allow(request, exchange)
+                    head, body = await wire.whole(text)
+                finally:
+                    self._wires.give_back(wire)
+            self._heard(head, exchange)
         if enabled(6):
-            _log_exchange(request, answer.status, body, time.monotonic() - started)
-        raise_for(request.method, request.path, answer.status, body, answer.headers)
+            _log_exchange(request, head.status, body, time.monotonic() - started)
+        raise_for(request.method, request.path, head.status, body, head.headers)
         return body
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request, timeout: float) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, request: Request, timeout: float) -> AsyncIterator[Wire]:
         """An answer to be read as it comes; the whole of it is bounded by the time-out."""
         started = time.monotonic()
-        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=30.0)
-        async with self._open(request, limits) as answer:
-            if answer.status >= 400:
-                body = await answer.read()
-                if answer.status == 401:
-                    self.connection.credentials.rejected()
-                raise_for(request.method, request.path, answer.status, body, answer.headers)
-            log.v(6).info("watch opened", path=request.target, status=answer.status)
-            yield answer.content
+        with self._explained(request, timeout) as exchange:
+            text = self._text(request, await self.connection.credentials.authorization())
+            wire = await self._wires.take()
+            # Not asyncio.timeout: who reads may be busy elsewhere when the time is over.
+            end = asyncio.get_running_loop().call_later(timeout, wire.lose, TimeoutError())
+            try:
+                self._allow(request, exchange)
+                head = await wire.begun(text)
+                self._heard(head, exchange)
+                if head.status >= 400:
+                    body = b"".join([part async for part in wire])
+                    if head.status == 401:
+                        self.connection.credentials.rejected()
+                    raise_for(request.method, request.path, head.status, body, head.headers)
+                log.v(6).info("watch opened", path=request.target, status=head.status)
+                yield wire
+            finally:
+                end.cancel()
+                self._wires.give_back(wire)
         log.v(6).info(
             "watch ended", path=request.path, seconds=round(time.monotonic() - started, 1)
         )
 
-    @contextlib.asynccontextmanager
-    async def _open(
-        self, request: Request, limits: aiohttp.ClientTimeout
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer whose body is still to be read, all its faults as our exceptions."""
-        guard = _Guard(request, self.before_write)
-        _guard.set(guard)
-        code = "<error>"
+    @contextlib.contextmanager
+    def _explained(self, request: Request, timeout: float) -> Iterator[_Exchange]:
+        """All faults of the way as our exceptions, and each request counted."""
+        exchange = _Exchange()
         try:
-            headers = {"Content-Type": request.content_type} if request.body else {}
-            if request.accept:
-                headers["Accept"] = request.accept
-            if authorization := await self.connection.credentials.authorization():
-                headers["Authorization"] = authorization
-            async with self._pool().request(
-                request.method,
-                URL(self.connection.server + request.target, encoded=True),
-                data=request.body or None,
-                headers=headers,
-                timeout=limits,
-                proxy=self.connection.proxy,
-                server_hostname=self.connection.tls_server_name,
-                allow_redirects=False,
-                read_bufsize=STREAM_BUFFER,
-            ) as answer:
-                code = str(answer.status)
-                self.clock.hear(answer.headers.get("Date"))
-                # Taken now: an answer that is broken off lets go of its connection first.
-                wire = answer.connection.transport if answer.connection else None
-                try:
-                    yield answer
-                except BaseException:
-                    _drop(wire)
-                    raise
-            if wire is not None and wire.is_closing():
-                _drop(wire)
+            yield exchange
         except TimeoutError as error:
-            why = f"no answer in {limits.total:.0f} s"
-            raise RequestTimeout(request.method, request.path, why, sent=guard.sent) from error
-        except (aiohttp.ClientError, OSError) as error:
+            why = f"no answer in {timeout:.0f} s"
+            raise RequestTimeout(request.method, request.path, why, sent=exchange.sent) from error
+        except OSError as error:
             why = " ".join(str(error).split()) or type(error).__name__
-            raise ConnectionFailed(request.method, request.path, why, sent=guard.sent) from error
+            raise ConnectionFailed(request.method, request.path, why, sent=exchange.sent) from error
         finally:
             if self._metrics is not None:
-                self._metrics.count(code, request.method, self._host)
+                self._metrics.count(exchange.code, request.method, self._host)
 
-    def _pool(self) -> aiohttp.ClientSession:
-        """The session, made in the event loop that uses it."""
-        if self._session is None:
-            headers = CIMultiDict({"Accept": "application/json", "Accept-Encoding": "identity"})
-            headers["User-Agent"] = self.connection.user_agent
-            for name, values in self.connection.headers.items():
-                for value in [values] if isinstance(values, str) else values:
-                    headers.add(name, value)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    # How much is in flight is the callers' business: workers and watches.
-                    limit=0,
-                    ssl=self.connection.tls or True,
-                    # Below the server's 90 s, so that we are the one who closes.
-                    keepalive_timeout=60,
-                    socket_factory=self._sockets.make,
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=headers,
-                request_class=_GuardedRequest,
-                trust_env=False,
-            )
-        return self._session
+    def _allow(self, request: Request, exchange: _Exchange) -> None:
+        """Called right before the request goes out: a write may be stopped here."""
+        if request.write and self.before_write is not None:
+            self.before_write()
+        exchange.sent = True
+
+    def _heard(self, head: Head, exchange: _Exchange) -> None:
+        exchange.code = str(head.status)
+        self.clock.hear(head.headers.get("date"))
+
+    def _text(self, request: Request, authorization: str | None) -> bytes:
+        """The request as it is sent."""
+        lines = [
+            f"{request.method} {self._path}{request.target} HTTP/1.1",
+            *self._same_for_all,
+            f"Accept: {request.accept or 'application/json'}",
+        ]
+        if request.write:
+            lines.append(f"Content-Length: {len(request.body)}")
+        if request.body:
+            lines.append(f"Content-Type: {request.content_type}")
+        if authorization:
+            lines.append(f"Authorization: {authorization}")
+        text = "\r\n".join([*lines, "", ""])
+        if text.count("\n") != len(lines) + 1 or text.count("\r") != len(lines) + 1:
+            raise ValueError(f"{request.method} {request.path}: a line break in a header")
+        return text.encode() + request.body
 
 
-def _drop(wire: asyncio.Transport | None) -> None:
-    """Close a connection at once: TLS's farewell would wait for a peer that may be silent."""
-    if wire is not None:
-        wire.abort()
+def _header_lines(connection: Connection) -> list[str]:
+    lines = [
+        f"Host: {connection.host}",
+        f"User-Agent: {connection.user_agent}",
+        "Accept-Encoding: identity",
+    ]
+    for name, values in connection.headers.items():
+        lines += [f"{name}: {value}" for value in ([values] if isinstance(values, str) else values)]
+    return lines
 
 
 def _log_exchange(request: Request, status: int, body: bytes, took: float) -> None:

@@ -1,0 +1,157 @@
+"""Connections to one server: made when there is none to spare, kept for the next request."""
+
+import asyncio
+import base64
+import os
+import socket
+import time
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from quarterdeck.kube.connection import Connection, verified_tls
+from quarterdeck.kube.sockets import Sockets
+from quarterdeck.kube.wire import Wire
+
+KEPT = 60.0
+"""Seconds without a request after which a connection is not used again: less than the server's
+90 s, so that we are the one who closes."""
+CONNECT_LIMIT = 30.0
+
+
+class Wires:
+    """The connections of one client; how many are in use is its callers' business."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sockets = Sockets()
+        self._kept: list[tuple[float, Wire]] = []
+        self._busy: set[Wire] = set()
+
+    async def take(self) -> Wire:
+        """A connection for one request: the one used last, which is the likeliest to be alive."""
+        self._drop_old()
+        wire = None
+        while self._kept and wire is None:
+            _, last = self._kept.pop()
+            wire = last if last.reusable else None
+        wire = wire or await self._dial()
+        self._busy.add(wire)
+        return wire
+
+    def give_back(self, wire: Wire) -> None:
+        """Have a connection again; one whose answer was not read to its end is closed."""
+        self._busy.discard(wire)
+        if wire.reusable:
+            self._kept.append((time.monotonic(), wire))
+        else:
+            wire.abort()
+
+    async def close(self) -> None:
+        """Close all, those in use too."""
+        for wire in [*self._busy, *(wire for _, wire in self._kept)]:
+            wire.abort()
+        self._kept.clear()
+        await self._sockets.hang_up()
+
+    def _drop_old(self) -> None:
+        oldest = time.monotonic() - KEPT
+        while self._kept and self._kept[0][0] < oldest:
+            self._kept.pop(0)[1].abort()
+
+    async def _dial(self) -> Wire:
+        try:
+            async with asyncio.timeout(CONNECT_LIMIT):
+                return await dial(self._connection, self._sockets)
+        except OSError as error:
+            late = f"no connection in {CONNECT_LIMIT:.0f} s"
+            why = late if isinstance(error, TimeoutError) else _said(error)
+            raise ConnectionError(f"cannot connect to {self._connection.host}: {why}") from error
+
+
+async def dial(connection: Connection, sockets: Sockets) -> Wire:
+    """A new connection to the server, through the proxy if there is one, TLS verified."""
+    server = urlsplit(connection.server)
+    host = server.hostname or ""
+    tls_name = connection.tls_server_name or host
+    tls = None if server.scheme == "http" else connection.tls or verified_tls()
+    loop = asyncio.get_running_loop()
+    if connection.proxy is None:
+        sock = await _connected(host, _port(server), sockets)
+        _, wire = await loop.create_connection(
+            Wire, sock=sock, ssl=tls, server_hostname=tls_name if tls else None
+        )
+        return wire
+    target = f"{_bracketed(host)}:{_port(server)}"
+    tunnel = await _tunnel(urlsplit(connection.proxy), target, sockets)
+    if tls is None:
+        return tunnel
+    wire = Wire()
+    try:
+        transport = await loop.start_tls(tunnel.transport, wire, tls, server_hostname=tls_name)
+    except BaseException:
+        tunnel.abort()
+        raise
+    if transport is None:
+        raise ConnectionResetError("the proxy closed the connection")
+    wire.connection_made(transport)
+    return wire
+
+
+async def _tunnel(proxy: SplitResult, target: str, sockets: Sockets) -> Wire:
+    """A connection to a proxy that passes everything on to the target."""
+    host = proxy.hostname or ""
+    sock = await _connected(host, _port(proxy), sockets)
+    secure = proxy.scheme == "https"
+    _, wire = await asyncio.get_running_loop().create_connection(
+        Wire,
+        sock=sock,
+        ssl=verified_tls() if secure else None,
+        server_hostname=host if secure else None,
+    )
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+    if proxy.username is not None:
+        who = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        lines.append(f"Proxy-Authorization: Basic {base64.b64encode(who.encode()).decode()}")
+    try:
+        answer = await wire.tunnelled("\r\n".join([*lines, "", ""]).encode())
+        if answer.status != 200:
+            raise ConnectionRefusedError(
+                f"the proxy {host}:{_port(proxy)} answered {answer.status} to CONNECT"
+            )
+    except BaseException:
+        wire.abort()
+        raise
+    return wire
+
+
+async def _connected(host: str, port: int, sockets: Sockets) -> socket.socket:
+    """A socket to the first of a host's addresses that takes us."""
+    loop = asyncio.get_running_loop()
+    refused: OSError = ConnectionError(f"{host} has no address")
+    for address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        sock = sockets.make(address)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(sock, address[4])
+        except OSError as error:
+            sock.close()
+            refused = OSError(error.errno, os.strerror(error.errno or 0))
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise refused
+
+
+def _said(error: OSError) -> str:
+    """The reason alone, without the number that comes with some."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or (80 if url.scheme == "http" else 443)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
