@@ -214,7 +214,7 @@ def test_interrupted_build_leaves_no_process(site: Site) -> None:
     builder.send_signal(signal.SIGINT)
     builder.communicate(timeout=60)
     assert builder.returncode != 0
-    assert not site.processes()
+    wait_for(lambda: not site.processes(), "all compilers gone")
 
 
 def test_source_that_does_not_compile_is_one_line_and_a_log(site: Site) -> None:
