@@ -21,6 +21,7 @@ type settings struct {
 	http1          bool
 	readYourWrites bool
 	compareStatus  bool
+	apply          bool
 	workers        int
 }
 
@@ -28,6 +29,7 @@ func (s *settings) flags(f *flag.FlagSet) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "how to reach the server")
 	f.BoolVar(&s.http1, "http1", false, "HTTP/1.1 instead of HTTP/2")
 	f.BoolVar(&s.readYourWrites, "read-your-writes", false, "reads wait until the cache has seen our writes")
+	f.BoolVar(&s.apply, "apply", false, "write ConfigMaps by server-side apply")
 	f.BoolVar(&s.compareStatus, "compare-status", false, "write a status only when it differs from the cache's")
 	f.IntVar(&s.workers, "workers", 8, "reconciles at the same time")
 }

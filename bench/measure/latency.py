@@ -22,13 +22,13 @@ from bench.measure.run import Run
 from bench.observer import Observer
 from bench.processes import SubjectFailed, SubjectMissing, running
 from bench.results import Column, Measurement, Row
-from bench.subjects.catalogue import OPERATORS, Subject
+from bench.subjects.catalogue import AS_WE_DO, OPERATORS, Subject
 
 PAUSE = 0.02
 """Seconds between one effect and the next change."""
 EFFECT_LIMIT = 20.0
 """Seconds after which a change counts as lost."""
-SUBJECTS = tuple(one for one in OPERATORS if one.name != REFERENCE)
+SUBJECTS = (*(one for one in OPERATORS if one.name != REFERENCE), AS_WE_DO)
 
 COLUMNS = [
     Column(figure="idle_p50", title="idle p50", format=".1f", scale=1e3, unit=" ms"),
@@ -60,12 +60,12 @@ async def measure(run: Run) -> list[Measurement]:
     taken: dict[str, list[Samples]] = {one.name: [] for one in subjects}
     problems: dict[str, Row] = {}
     for round_ in range(sizes.latency_rounds):
-        for subject in subjects:
+        for number, subject in enumerate(subjects):
             if subject.name in problems or (subject.slow and round_):
                 continue
             run.say(f"latency: {subject.name}")
             try:
-                async with cluster(run.directory / f"latency-{subject.module}-{round_}") as server:
+                async with cluster(run.directory / f"latency-{number}-{round_}") as server:
                     taken[subject.name].append(await _operator(run, server, subject))
             except (SubjectMissing, SubjectFailed) as error:
                 missing = isinstance(error, SubjectMissing)

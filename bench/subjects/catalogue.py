@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bench.goals import COMPARING, REFERENCE
+from bench.goals import APPLYING, COMPARING, REFERENCE
 from bench.tools import Tools
 
 
@@ -48,3 +48,5 @@ OPERATORS = (
     Subject(name=COMPARING, command=("operator", "--compare-status")),
     Subject(name="kopf", module="kopf_operator", slow=True),
 )
+
+AS_WE_DO = Subject(name=APPLYING, command=("operator", "--compare-status", "--apply"))
