@@ -7,6 +7,8 @@ import socket
 import time
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from aiohappyeyeballs import start_connection
+
 from quarterdeck.kube.connection import Connection, verified_tls
 from quarterdeck.kube.sockets import Sockets
 from quarterdeck.kube.wire import Wire
@@ -15,6 +17,8 @@ KEPT = 60.0
 """Seconds without a request after which a connection is not used again: less than the server's
 90 s, so that we are the one who closes."""
 CONNECT_LIMIT = 30.0
+NEXT_ADDRESS = 0.25
+"""Seconds after which the next address of a host is tried too (RFC 8305)."""
 
 
 class Wires:
@@ -113,7 +117,7 @@ async def _tunnel(proxy: SplitResult, target: str, sockets: Sockets) -> Wire:
         lines.append(f"Proxy-Authorization: Basic {base64.b64encode(who.encode()).decode()}")
     try:
         answer = await wire.tunnelled("\r\n".join([*lines, "", ""]).encode())
-        if answer.status != 200:
+        if not 200 <= answer.status < 300:
             raise ConnectionRefusedError(
                 f"the proxy {host}:{_port(proxy)} answered {answer.status} to CONNECT"
             )
@@ -124,28 +128,20 @@ async def _tunnel(proxy: SplitResult, target: str, sockets: Sockets) -> Wire:
 
 
 async def _connected(host: str, port: int, sockets: Sockets) -> socket.socket:
-    """A socket to the first of a host's addresses that takes us."""
+    """A socket to the first of a host's addresses that takes us; a silent one is not waited for."""
     loop = asyncio.get_running_loop()
-    refused: OSError = ConnectionError(f"{host} has no address")
-    for address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        sock = sockets.make(address)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(sock, address[4])
-        except OSError as error:
-            sock.close()
-            refused = OSError(error.errno, os.strerror(error.errno or 0))
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise refused
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    sock = await start_connection(
+        addresses, happy_eyeballs_delay=NEXT_ADDRESS, interleave=1, socket_factory=sockets.make
+    )
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def _said(error: OSError) -> str:
-    """The reason alone, without the number that comes with some."""
+    """The reason alone, without the number and the call that come with some."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__
 
 
