@@ -59,8 +59,7 @@ class Local:
     def start(self, command: str, *arguments: str) -> "subprocess.Popen[str]":
         """A command that goes on; `kill_all` ends it."""
         return subprocess.Popen(
-            # Whoever runs the tests in the background of a script has Ctrl-C switched off.
-            ["env", "--default-signal=INT", *self.argv(command, *arguments)],
+            self.argv(command, *arguments),
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -232,7 +232,8 @@ async def test_a_command_inside_sees_what_the_container_sees(make: Make) -> None
     process = make("touch /tmp/mine; exec sleep 60")
     await process.start()
     try:
-        script = "ls /tmp; hostname; echo $SECRET; grep CapEff /proc/self/status; "
+        script = "until [ -e /tmp/mine ]; do sleep 0.05; done; "
+        script += "ls /tmp; hostname; echo $SECRET; grep CapEff /proc/self/status; "
         script += "ls -d /proc/[0-9]* | wc -l; exit 4"
         code, output = await process.run_inside(["sh", "-c", script], 30)
         assert code == 4

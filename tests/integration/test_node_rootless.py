@@ -20,8 +20,9 @@ from tests.integration.pods import needs_bubblewrap
 import quarterdeck
 from quarterdeck.localcluster.binaries import Binaries
 
-USER = 54_321
-"""A user id that nobody has; it needs no account."""
+USER = 54_321 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+"""A user id that nobody has; it needs no account. Another one for each worker, so that tests beside
+each other do not see each other's processes."""
 
 PYTHON = Path("/usr/bin/python3")
 """The machine's own interpreter: ours may lie where only root can go."""
@@ -106,8 +107,6 @@ class Ordinary:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                # Whoever runs the tests may have told its children not to hear Ctrl-C.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
         )
 
