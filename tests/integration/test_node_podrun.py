@@ -77,11 +77,12 @@ async def test_nothing_of_a_pod_is_kept_when_it_is_let_go_of(tmp_path: Path) -> 
     for restarts in range(3):
         await started.start("echo one; exit 1", restarts)
         await started.until_ended()
-    left = weakref.ref(started.run)
+    gone = asyncio.Event()
+    left = weakref.ref(started.run, lambda _: gone.set())
     del started.run
-    # The probe's task, which was cancelled, has its last turns.
-    for _ in range(5):
-        await asyncio.sleep(0)
+    # The probe's task, which was cancelled, has its last turns; a cycle would stay for ever.
+    async with asyncio.timeout(20):
+        await gone.wait()
     assert left() is None
 
 
