@@ -4,14 +4,13 @@ import asyncio
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.localcluster.controlplane import START_LIMIT
 from quarterdeck.localcluster.errors import (
     AlreadyRunning,
     ComponentCrashed,
@@ -19,6 +18,7 @@ from quarterdeck.localcluster.errors import (
     NotReady,
 )
 from quarterdeck.testing.audit import writes_by
+from quarterdeck.testing.operator_process import eventually
 from quarterdeck.testing.plugin import NewControlPlane
 
 
@@ -78,7 +78,7 @@ def test_an_etcd_killed_before_it_was_ever_ready_begins_anew(
     """In the moment of the kill that etcd does not recover from: a log that elects nobody."""
     plane = new_control_plane(started=False)
     plane.launch("etcd")
-    wait_until(lambda: plane.is_ready("etcd"))
+    eventually(lambda: plane.is_ready("etcd"), "etcd is ready")
     plane.kill("etcd")
     (log,) = plane.layout.etcd_data.glob("member/wal/*.wal")
     only_begin(log)
@@ -111,18 +111,11 @@ def test_an_api_server_that_gave_up_on_a_slow_etcd_is_started_again(
     etcd.argv = ["/bin/sh", "-c", held_back, "held-back", *etcd.argv]
     starting = threading.Thread(target=plane.start)
     starting.start()
-    wait_until(lambda: server.pid is not None)
+    eventually(lambda: server.pid, "the API server was started")
     server.kill()
     go.touch()
     starting.join()
     assert plane.is_ready("kube-apiserver")
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 async def test_it_can_be_used_from_asyncio(plane: ControlPlane) -> None:
