@@ -38,7 +38,7 @@ FULL = Sizes(
     background_rate=500,
     settled_seconds=20,
     start_objects=10_000,
-    start_repeats=2,
+    start_repeats=1,
     subject_limit=150,
 )
 

@@ -16,7 +16,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """Of the Go ones: the subcommand and its fixed flags."""
     ours: bool = False
     slow: bool = False
-    """Takes so long that once must be enough."""
+    """Takes so long, or says so little more, that once must be enough."""
 
     def start_with(self, tools: Tools) -> list[str] | str:
         """The start of the command line, or why there is none."""
@@ -49,4 +49,4 @@ OPERATORS = (
     Subject(name="kopf", module="kopf_operator", slow=True),
 )
 
-AS_WE_DO = Subject(name=APPLYING, command=("operator", "--compare-status", "--apply"))
+AS_WE_DO = Subject(name=APPLYING, command=("operator", "--compare-status", "--apply"), slow=True)
