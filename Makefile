@@ -3,7 +3,6 @@ SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -12,19 +11,11 @@ WORKERS ?= 2
 help: ## Show what can be done
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make the environment in .venv (the other targets do this by themselves)
-
-$(STAMP): requirements/dev.txt pyproject.toml scripts/system-packages
-	@scripts/system-packages
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@echo "setting up $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+setup: ## Make the environment in .venv (the other targets do this by themselves)
+	@$(PYTHON) scripts/set_up.py $(VENV)
 
 up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it (LOG_LEVEL=Debug tells more)
-	@exec $(BIN)/quarterdeck local up --foreground --payload --staleness \
+	@exec $(BIN)/quarterdeck local up --foreground --all \
 		$(if $(LOG_LEVEL),--cvo-log-level $(LOG_LEVEL))
 
 down: setup ## Stop the local cluster
@@ -44,9 +35,8 @@ lint: setup ## Check style, types and import layers
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
 
-generate: setup ## Write deploy/crds from the types in quarterdeck.api, and deploy/payload from deploy
-	@$(BIN)/python -m quarterdeck.api.generate deploy/crds
-	@$(BIN)/python -m quarterdeck.localcluster.own_payload deploy
+generate: setup ## Write deploy from what the operators declare: CRDs, RBAC, Deployments, payload
+	@$(BIN)/python -m quarterdeck.delivery deploy
 
 lock: setup ## Resolve the dependencies again and write the hashed requirements
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
@@ -65,4 +55,4 @@ soak: setup ## Run the very long tests
 	@$(BIN)/pytest -m soak
 
 clean: ## Remove the environment and all caches in this clone
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV).new $(VENV).old .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
