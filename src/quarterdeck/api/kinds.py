@@ -1,24 +1,30 @@
-"""All kinds of ours, for those who deal with every one: the generator, installation, tests."""
+"""All kinds of ours, for those who deal with every one: the generator and tests.
 
+They are found in this package's modules of API groups (`<group>_<version>`), so that a new one
+is declared in one place.
+"""
+
+import importlib
+import pkgutil
+import re
 from typing import Any
 
-from quarterdeck.api.config_v1 import (
-    CLUSTER_OPERATORS,
-    CLUSTER_VERSIONS,
-    FEATURE_GATES,
-    INFRASTRUCTURES,
-    PROXIES,
-)
+from quarterdeck import api
 from quarterdeck.api.custom_resource import CustomResource
-from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
-from quarterdeck.api.samples_v1alpha1 import NOTES
 
-KINDS: tuple[CustomResource[Any], ...] = (
-    CLUSTER_OPERATORS,
-    CLUSTER_VERSIONS,
-    FEATURE_GATES,
-    INFRASTRUCTURES,
-    PROXIES,
-    CLUSTER_VERSION_OPERATORS,
-    NOTES,
-)
+
+def _found() -> dict[str, CustomResource[Any]]:
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.iter_modules(api.__path__, f"{api.__name__}.")
+        if re.search(r"_v\d\w*$", module.name)
+    ]
+    return {
+        value.crd_name: value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, CustomResource)
+    }
+
+
+KINDS: tuple[CustomResource[Any], ...] = tuple(kind for _, kind in sorted(_found().items()))

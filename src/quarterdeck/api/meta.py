@@ -146,6 +146,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """`group/version`, or only the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def plain(self) -> "Resource[Object]":
+        """The same kind with its objects as plain dictionaries: what a type would drop is kept."""
+        return foreign(self.api_version, self.kind, self.plural, namespaced=self.namespaced)
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path of a collection, an object or a subresource of it.
 

@@ -11,6 +11,13 @@ from enum import StrEnum
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.status.staleness import (
+    CHECKED,
+    SaidCondition,
+    depends_on_keeping,
+    is_stale,
+    said_in,
+)
 from quarterdeck.status.staleness_marks import (
     is_checking,
     is_verdict,
@@ -18,9 +25,7 @@ from quarterdeck.status.staleness_marks import (
     recorded_silence,
     recorded_status,
 )
-
-CHECKED = ("Available", "Progressing", "Degraded", "Upgradeable")
-"""The conditions that the staleness checker looks at."""
+from quarterdeck.status.writers import cannot_answer
 
 
 class State(StrEnum):
@@ -73,6 +78,10 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     versions: dict[str, str]
     conditions: tuple[SeenCondition, ...]
     related_objects: tuple[Object, ...] = ()
+    checkable: bool = True
+    """Whether the operator has a way to answer the checker; one without is never stale."""
+    depends_on_keeping: bool = False
+    """Whether it is stale only for a checker that keeps an Upgradeable=False."""
 
     def condition(self, type_: str) -> SeenCondition | None:
         """The condition of that type."""
@@ -98,17 +107,24 @@ _TELLING = {
 }
 
 
-def health_of(cluster_operator: Object) -> Health:
-    """What is to be made of a ClusterOperator; one that says nothing is unknown."""
+def health_of(cluster_operator: Object, *, keep_upgradeable_false: bool | None = None) -> Health:
+    """What is to be made of a ClusterOperator; one that says nothing is unknown.
+
+    Whether the checker keeps an Upgradeable=False is None where nobody has said so.
+    """
     status = cluster_operator.get("status") or {}
-    conditions = tuple(_seen(one) for one in status.get("conditions") or ())
+    said = tuple(said_in(status.get("conditions") or ()))
+    conditions = tuple(_seen(one) for one in said)
+    stale = is_stale(said, keep_upgradeable_false=keep_upgradeable_false)
     return Health(
         name=cluster_operator["metadata"]["name"],
-        state=_state({one.type: one for one in conditions}),
+        state=_state({one.type: one.status for one in said}, stale=stale),
         checking=any(one.mark is Mark.CHECKING for one in conditions),
         versions={one["name"]: one["version"] for one in status.get("versions") or ()},
         conditions=conditions,
         related_objects=tuple(status.get("relatedObjects") or ()),
+        checkable=not cannot_answer(cluster_operator),
+        depends_on_keeping=depends_on_keeping(said),
     )
 
 
@@ -117,12 +133,10 @@ def worst_first(operators: Iterable[Health]) -> list[Health]:
     return sorted(operators, key=lambda one: (ORDER.index(one.state), one.name))
 
 
-def _state(conditions: dict[str, SeenCondition]) -> State:
-    checked = [conditions[type_] for type_ in CHECKED if type_ in conditions]
-    statuses = {type_: one.status for type_, one in conditions.items()}
+def _state(statuses: dict[str, str], *, stale: bool) -> State:
     if statuses.get("Available") == "False":
         return State.UNAVAILABLE
-    if checked and all(one.mark is Mark.STALE for one in checked):
+    if stale:
         return State.STALE
     if statuses.get("Degraded") == "True":
         return State.DEGRADED
@@ -133,19 +147,17 @@ def _state(conditions: dict[str, SeenCondition]) -> State:
     return State.PROGRESSING if statuses.get("Progressing") == "True" else State.WELL
 
 
-def _seen(condition: Object) -> SeenCondition:
-    type_, status = str(condition.get("type", "")), str(condition.get("status", ""))
-    message = str(condition.get("message") or "")
-    mark = _mark(type_, status, message)
+def _seen(one: SaidCondition) -> SeenCondition:
+    mark = _mark(one.type, one.status, one.message)
     return SeenCondition(
-        type=type_,
-        status=status,
-        last_known=(recorded_status(message) if mark is Mark.STALE else None) or status,
-        reason=str(condition.get("reason") or ""),
-        message=original(message) if mark else message,
-        since=_time(condition.get("lastTransitionTime")),
+        type=one.type,
+        status=one.status,
+        last_known=(recorded_status(one.message) if mark is Mark.STALE else None) or one.status,
+        reason=one.reason,
+        message=original(one.message) if mark else one.message,
+        since=one.last_transition_time,
         mark=mark,
-        silence=recorded_silence(message) if mark is Mark.STALE else None,
+        silence=recorded_silence(one.message) if mark is Mark.STALE else None,
     )
 
 
@@ -155,10 +167,3 @@ def _mark(type_: str, status: str, message: str) -> Mark | None:
     if is_checking(message):
         return Mark.CHECKING
     return Mark.STALE if is_verdict(status, message) else None
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None

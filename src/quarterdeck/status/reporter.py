@@ -2,7 +2,7 @@
 
     def setup(manager: Manager) -> None:
         notes = manager.objects(NOTES)
-        Reporter(manager, "sample", lambda now: health(notes.all()), [Watch(NOTES)])
+        Reporter(manager, "sample", lambda now: health(notes.all()), [Watch(notes)])
 
 The operator decides what is said (`report.py`). The reporter decides when it is written: when it
 differs from what stands there, whoever changed it, and by the leader alone. So it answers the
@@ -10,7 +10,7 @@ staleness challenge as soon as its watch tells it, also when the operator has no
 
 It writes by patches of the status, guarded by the version that it looked at. Not by server-side
 apply: versions and related objects, and in some clusters the conditions too, are lists that an
-apply replaces as a whole, others' entries included. What a patch changes is booked under the
+apply replaces as a whole, others' entries included. What a patch changes is recorded under the
 operator's own field manager with a new time, which is what the staleness checker looks at.
 
 A cluster without ClusterOperators, or one where we may not write them, does not keep the operator
@@ -24,20 +24,24 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS, ObjectReference, OperandVersion
-from quarterdeck.api.meta import LEASES, NAMESPACES, Key, Object, foreign
-from quarterdeck.controller import DONE, Backoff, Controller, Manager, Result, Watch
+from quarterdeck.api.meta import LEASES, NAMESPACES, Key, Object
+from quarterdeck.controller import (
+    DONE,
+    Backoff,
+    Controller,
+    Manager,
+    Result,
+    Selection,
+    Watch,
+    to_singleton,
+)
 from quarterdeck.log import get_logger
 from quarterdeck.status.report import Report, desired_status
 
 log = get_logger("status.reporter")
 
-# As plain data: a typed one would drop what it does not know from others' entries.
-PLAIN_CLUSTER_OPERATORS = foreign(
-    CLUSTER_OPERATORS.api_version,
-    CLUSTER_OPERATORS.kind,
-    CLUSTER_OPERATORS.plural,
-    namespaced=False,
-)
+PLAIN_CLUSTER_OPERATORS = CLUSTER_OPERATORS.plain
+"""As plain data: a typed one would drop what it does not know from others' entries."""
 
 ReportSource = Callable[[datetime], Report | None]
 """What the operator says at this time; None while it cannot say anything."""
@@ -49,7 +53,7 @@ objects to answer. The ClusterOperator itself is looked at whenever it changes."
 UNSYNCED = 0.2
 """Seconds between two looks whether the ClusterOperator is known by now; nothing is sent."""
 
-PATIENCE = Backoff(limit=10.0)
+REPORT_BACKOFF = Backoff(limit=10.0)
 """Refused writes are tried again often enough to answer in time when they are allowed again."""
 
 
@@ -69,18 +73,22 @@ class Reporter:
         """
         self._manager = manager
         self._key = Key("", name)
-        self._operators = manager.objects(PLAIN_CLUSTER_OPERATORS, name=name, optional=True)
+        self._operators = manager.objects(
+            PLAIN_CLUSTER_OPERATORS,
+            Selection(name=name, optional=True),
+            writes=["create", "status"],
+        )
         self._source = _source(report)
         self._last: Report | None = None
         self._asked_at: float | None = None
         self._compared: tuple[str, Report] | None = None
-        own = Watch(PLAIN_CLUSTER_OPERATORS, name=name, optional=True)
-        others = [msgspec.structs.replace(watch, map=self._to_own) for watch in reads]
+        to_own = to_singleton(self._key)
+        others = [msgspec.structs.replace(watch, map=to_own) for watch in reads]
         self._controller = Controller(
             f"clusteroperator-{name}",
             self._reconcile,
-            [own, *others],
-            backoff=PATIENCE,
+            [Watch(self._operators), *others],
+            backoff=REPORT_BACKOFF,
             # Nothing tells of an object that is not there.
             at_start=[self._key],
         )
@@ -95,9 +103,6 @@ class Reporter:
         """The operator would say something else now."""
         self._asked_at = None
         self._controller.wake(self._key)
-
-    def _to_own(self, _: object) -> tuple[Key]:
-        return (self._key,)
 
     async def _reconcile(self, key: Key) -> Result:
         if not self._operators.cache.synced:
@@ -118,32 +123,23 @@ class Reporter:
         if current["metadata"].get("deletionTimestamp"):
             return
         said = completed(report, self._manager.release_version, self._manager.home)
-        status = desired_status(current.get("status") or {}, said, self._manager.wall())
+        status = desired_status(current.get("status") or {}, said, self._manager.now())
         await self._operators.set_status(current, status)
 
     def _ask(self) -> tuple[Report | None, float | None]:
         """What the operator says, and in how many seconds to ask it again."""
-        now, wall = self._manager.clock(), self._manager.wall()
+        now, time_of_day = self._manager.clock(), self._manager.now()
         if self._asked_at is not None and now - self._asked_at < PAUSE:
             return self._last, PAUSE - (now - self._asked_at)
-        self._asked_at, self._last = now, self._source(wall)
+        self._asked_at, self._last = now, self._source(time_of_day)
         if self._last is None:
             return None, PAUSE
         if self._last.look_again is None:
             return self._last, None
-        return self._last, max(PAUSE, (self._last.look_again - wall).total_seconds())
+        return self._last, max(PAUSE, (self._last.look_again - time_of_day).total_seconds())
 
     async def _created(self) -> Object:
-        new = {
-            "apiVersion": PLAIN_CLUSTER_OPERATORS.api_version,
-            "kind": PLAIN_CLUSTER_OPERATORS.kind,
-            "metadata": {"name": self._key.name},
-            "spec": {},
-        }
-        manager = self._manager.field_manager
-        made = await self._manager.client.create(
-            PLAIN_CLUSTER_OPERATORS, new, field_manager=manager
-        )
+        made = await self._operators.create({"metadata": {"name": self._key.name}, "spec": {}})
         log.info("ClusterOperator created", name=self._key.name)
         return made
 

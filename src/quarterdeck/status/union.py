@@ -82,7 +82,8 @@ def _counts(type_: str, part: PartCondition, now: datetime, inertia: Inertia) ->
 
 def _reason(type_: str, bad: Iterable[PartCondition]) -> str:
     told = ((part.type.removesuffix(type_), part.reason) for part in bad)
-    return "::".join(sorted(f"{prefix}_{reason}" if prefix else reason for prefix, reason in told))
+    # A part that gives no reason is told by its name alone.
+    return "::".join(sorted("_".join(word for word in pair if word) for pair in told))
 
 
 def _message(parts: Iterable[PartCondition]) -> str:

@@ -1,0 +1,117 @@
+"""In which order manifests are applied: a graph of nodes, for each of the three modes.
+
+A node is what one component applies at one run level, one manifest after another; nodes that do
+not wait for each other can run at once. Running the graph, retries and errors are up to others.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import groupby
+
+import msgspec
+
+from quarterdeck.payload.model import Manifest
+
+
+class Mode(StrEnum):
+    """What the cluster is going through."""
+
+    INITIALIZING = "initializing"
+    """A new cluster: everything in parallel, so that what can come up does."""
+    UPDATING = "updating"
+    """From one release to another: run levels in order, each waiting for the one before."""
+    RECONCILING = "reconciling"
+    """A settled cluster: everything flattened; the order is of no matter any more."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """Manifests to be applied one after another."""
+
+    number: int
+    run_level: int | None
+    component: str
+    manifests: tuple[Manifest, ...]
+    after: tuple[int, ...]
+    """The nodes that must have succeeded before; always of lower number."""
+
+    @property
+    def label(self) -> str:
+        """Run level and component, as people write it."""
+        return f"{level_label(self.run_level)} {self.component}".rstrip()
+
+
+class Graph(msgspec.Struct, frozen=True, kw_only=True):
+    """All nodes, each after those that it waits for."""
+
+    mode: Mode
+    nodes: tuple[Node, ...]
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """Everything in the graph, in an order in which it can be applied."""
+        return tuple(manifest for node in self.nodes for manifest in node.manifests)
+
+    def stages(self) -> list[list[Node]]:
+        """The nodes by how many others must come before them, one stage after another."""
+        stage: dict[int, int] = {}
+        result: list[list[Node]] = []
+        for node in self.nodes:
+            stage[node.number] = 1 + max((stage[before] for before in node.after), default=-1)
+            while len(result) <= stage[node.number]:
+                result.append([])
+            result[stage[node.number]].append(node)
+        return result
+
+
+def level_label(run_level: int | None) -> str:
+    """A run level as it stands in file names; `last` for files without one."""
+    return "last" if run_level is None else f"{run_level:02}"
+
+
+def build_graph(manifests: Iterable[Manifest], mode: Mode) -> Graph:
+    """The graph of manifests that are given in file order."""
+    nodes: list[Node] = []
+    barrier: tuple[int, ...] = ()
+    for part in _split_at_jobs(manifests, mode):
+        start = len(nodes)
+        after = barrier
+        for level, members in groupby(part, key=lambda manifest: manifest.run_level):
+            first = len(nodes)
+            for component, files in groupby(members, key=lambda manifest: manifest.component):
+                nodes.append(
+                    Node(
+                        number=len(nodes),
+                        run_level=level,
+                        component=component,
+                        manifests=tuple(files),
+                        after=after,
+                    )
+                )
+            if mode is Mode.UPDATING:
+                after = tuple(range(first, len(nodes)))
+        barrier = after if mode is Mode.UPDATING else tuple(range(start, len(nodes)))
+    return Graph(mode=mode, nodes=tuple(nodes))
+
+
+def _split_at_jobs(manifests: Iterable[Manifest], mode: Mode) -> Iterator[list[Manifest]]:
+    """The parts between which everything waits: a Job is a part of its own.
+
+    A Job migrates something, and what comes after it counts on that. On a settled cluster it has
+    long run.
+    """
+    part: list[Manifest] = []
+    for manifest in manifests:
+        if mode is not Mode.RECONCILING and is_job(manifest):
+            if part:
+                yield part
+            yield [manifest]
+            part = []
+        else:
+            part.append(manifest)
+    if part:
+        yield part
+
+
+def is_job(manifest: Manifest) -> bool:
+    """Whether the manifest is a Job: it runs once, and what comes after it waits for it."""
+    return manifest.identity.group == "batch" and manifest.identity.kind == "Job"

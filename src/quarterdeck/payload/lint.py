@@ -1,0 +1,70 @@
+"""Everything that can be told wrong with a payload without a cluster, in file order.
+
+The rules are in the modules beside this one; here is which of them there are.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from quarterdeck.payload.findings import (
+    Finding,
+    Severity,
+    unreadable,
+)
+from quarterdeck.payload.gates import gate_states
+from quarterdeck.payload.lint_annotations import annotation_findings
+from quarterdeck.payload.lint_images import image_findings
+from quarterdeck.payload.lint_names import name_findings
+from quarterdeck.payload.lint_objects import (
+    definitions,
+    duplicates,
+    never_included,
+)
+from quarterdeck.payload.lint_rights import own_rights
+from quarterdeck.payload.load import Reading
+from quarterdeck.payload.model import Payload
+from quarterdeck.payload.worlds import Worlds
+
+
+def lint(reading: Reading, *, gates: Iterable[str] = ()) -> tuple[Finding, ...]:
+    """All findings; `gates` are known beyond those of the release and the payload."""
+    payload = reading.payload
+    worlds = Worlds(payload)
+    own = list(_manifest_findings(payload, _known_gates(payload, worlds) | set(gates)))
+    findings = [
+        *(unreadable(problem) for problem in reading.problems),
+        *_passed_over(payload),
+        *own,
+        *duplicates(payload, worlds),
+        *definitions(payload, worlds),
+        *own_rights(payload, worlds),
+        *never_included(payload, worlds, {(f.file, f.document) for f in own}),
+    ]
+    # The rules' own order decides between findings of one document.
+    return tuple(sorted(findings, key=lambda finding: (finding.file, finding.document or 0)))
+
+
+def _manifest_findings(payload: Payload, gates: set[str]) -> Iterator[Finding]:
+    for manifest in payload.manifests:
+        yield from name_findings(manifest)
+        yield from annotation_findings(manifest, gates)
+        yield from image_findings(payload, manifest)
+
+
+def _known_gates(payload: Payload, worlds: Worlds) -> set[str]:
+    return {
+        gate
+        for world in worlds.all
+        for gate in gate_states(payload, world.profile, world.feature_set)
+    }
+
+
+def _passed_over(payload: Payload) -> Iterator[Finding]:
+    for file in payload.passed_over:
+        yield Finding(
+            severity=Severity.WARNING,
+            code="passed-over",
+            file=file,
+            value="",
+            message="the file is too deep in the directory to be read",
+            remedy="put it into the payload's directory, or into one directly below",
+        )

@@ -1,0 +1,69 @@
+"""Lint: manifests by which the cluster version operator would lose what it applies them with.
+
+The operator refuses such a manifest when it comes to it, and the update stops there; here it is
+told before the release is made.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from quarterdeck.payload import annotations as known
+from quarterdeck.payload.findings import Finding, error
+from quarterdeck.payload.model import Identity, Manifest, Payload
+from quarterdeck.payload.worlds import Worlds
+
+NAMESPACE, ACCOUNT = "openshift-cluster-version", "cluster-version-operator"
+ROLE = "cluster-admin"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def own_rights(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
+    """What takes the operator's account, its binding, or the rights of its role."""
+    bindings = [one for one in payload.manifests if _binds_operator(one)]
+    well = [one for one in bindings if _role(one) == ROLE and not _is_deleted(one)]
+    for manifest in payload.manifests:
+        if _is_deleted(manifest):
+            if manifest in bindings or _is_home(manifest.identity):
+                yield _finding(manifest, ("metadata", "annotations", known.DELETE), "true")
+        elif manifest in bindings and _role(manifest) != ROLE:
+            covered = any(worlds.of(other) & worlds.of(manifest) for other in well)
+            if not covered:
+                yield _finding(manifest, ("roleRef", "name"), _role(manifest))
+
+
+def _finding(manifest: Manifest, path: tuple[str, ...], value: str) -> Finding:
+    return error(
+        "own-rights",
+        manifest,
+        path,
+        value,
+        "the cluster version operator would lose the rights by which it applies a release",
+        f"keep a ClusterRoleBinding of {NAMESPACE}/{ACCOUNT} to {ROLE}",
+    )
+
+
+def _is_home(identity: Identity) -> bool:
+    return identity in (
+        ("", "Namespace", "", NAMESPACE),
+        ("", "ServiceAccount", NAMESPACE, ACCOUNT),
+    )
+
+
+def _is_deleted(manifest: Manifest) -> bool:
+    return manifest.annotations.get(known.DELETE) == "true"
+
+
+def _binds_operator(manifest: Manifest) -> bool:
+    subjects: Any = manifest.object.get("subjects")
+    if (manifest.identity.group, manifest.identity.kind) != (_RBAC, "ClusterRoleBinding"):
+        return False
+    account = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": ACCOUNT}
+    return any(
+        isinstance(one, dict) and account.items() <= one.items()
+        for one in (subjects if isinstance(subjects, list) else ())
+    )
+
+
+def _role(manifest: Manifest) -> str:
+    ref = manifest.object.get("roleRef")
+    return str(ref.get("name")) if isinstance(ref, dict) else ""

@@ -1,0 +1,223 @@
+"""The releases that can be seen: a directory with one payload per version.
+
+Listing them reads only their `release-metadata`, so that a release with a broken manifest, or one
+whose metadata is broken, does not hide the others. A payload is loaded when it is needed, by
+`load_release`. The names of the directories say nothing; the metadata does:
+
+    version: 1.1.0               what it is
+    previous: [1.0.0, 1.0.1]     the versions that it can be reached from, up or down
+    image: registry/quarterdeck:1.1.0     the release's image; `quarterdeck:<version>` if absent
+    url: https://...             where to read about it; may be absent
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from quarterdeck.api.config_v1 import Release
+from quarterdeck.payload.files import (
+    RELEASE_METADATA,
+    list_files,
+    printable,
+    read_files,
+)
+from quarterdeck.payload.images import is_image
+from quarterdeck.payload.load import load_payload
+from quarterdeck.payload.model import KnownRelease, Payload, Problem, ReleaseMetadata
+from quarterdeck.payload.seal import SUMS
+from quarterdeck.strict_yaml import decode_yaml
+from quarterdeck.strict_yaml.documents import Document, Refusal
+from quarterdeck.versions import Version, parse_version
+
+MAX_RELEASES = 1000
+LAYOUT = "name a directory that holds one directory per release"
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A release that can be seen, by its metadata."""
+
+    version: Version
+    release: Release
+    """As it is told in ClusterVersion's status."""
+    previous: frozenset[str]
+    """The versions that it can be reached from."""
+    directory: Path
+
+
+class Releases(msgspec.Struct, frozen=True, kw_only=True):
+    """All releases that can be seen, newest first, and what is wrong with the others."""
+
+    offers: tuple[Offer, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def by_version(self, version: str) -> Offer | None:
+        """The release of this version."""
+        return next((o for o in self.offers if o.release.version == version), None)
+
+    def by_image(self, image: str) -> Offer | None:
+        """The newest release with this image."""
+        return next((o for o in self.offers if o.release.image == image), None)
+
+    def reachable(self, running: Iterable[str]) -> tuple[Offer, ...]:
+        """The releases above all of these versions that list each of them, newest first."""
+        versions = tuple(running)
+        parsed = tuple(parse_version(version) for version in versions)
+        return tuple(
+            offer
+            for offer in self.offers
+            if versions
+            and offer.previous.issuperset(versions)
+            and all(version is not None and version < offer.version for version in parsed)
+        )
+
+
+def read_releases(root: Path) -> Releases:
+    """What the directory offers."""
+    offers, problems = [], []
+    for found in _read_each(root):
+        if isinstance(found, Offer):
+            offers.append(found)
+        else:
+            problems.append(found)
+    counts = Counter(offer.release.version for offer in offers)
+    problems += [_twice(offer) for offer in offers if counts[offer.release.version] > 1]
+    unique = [offer for offer in offers if counts[offer.release.version] == 1]
+    unique.sort(key=lambda offer: offer.version, reverse=True)
+    return Releases(offers=tuple(unique), problems=tuple(problems))
+
+
+def load_release(offer: Offer, profile: str) -> Payload:
+    """The payload of a release, which is sealed; PayloadError, with every problem, if not."""
+    release = KnownRelease(version=offer.release.version, image=offer.release.image)
+    return load_payload(offer.directory, release=release, profile=profile, sealed=True)
+
+
+def fingerprint(offer: Offer) -> str:
+    """Something that changes when files of the release do: their names, sizes and times."""
+    facts = [offer.release.version, offer.release.image]
+    files = [(source.file, source.path) for source in list_files([offer.directory]).sources]
+    for file, path in [*files, (SUMS, offer.directory / SUMS)]:
+        try:
+            stat = path.stat()
+        except OSError:
+            continue  # loading says what is wrong with it
+        facts.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def version_hash(payload: Payload) -> str:
+    """What `status.versionHash` says: a fingerprint of all objects of the payload."""
+    digest = hashlib.sha256()
+    for manifest in payload.manifests:
+        digest.update(msgspec.json.encode(manifest.object, order="deterministic"))
+    return digest.hexdigest()[:16]
+
+
+def _read_each(root: Path) -> Iterator[Offer | Problem]:
+    try:
+        directories = sorted(
+            entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        yield Problem(file=printable(str(root)), message=f"cannot be read: {reason}", remedy=LAYOUT)
+        return
+    if not directories:
+        yield Problem(file=printable(str(root)), message="no releases in it", remedy=LAYOUT)
+    if len(directories) > MAX_RELEASES:
+        yield Problem(
+            file=printable(str(root)),
+            message=f"more than {MAX_RELEASES} directories",
+            remedy="remove releases that nobody updates to",
+        )
+        return
+    for directory in directories:
+        yield _read_one(directory)
+
+
+def _read_one(directory: Path) -> Offer | Problem:
+    name = _metadata_name(directory)
+    sources = [
+        source
+        for source in list_files([directory]).sources
+        if source.name == RELEASE_METADATA and not source.directory
+    ]
+    for _, data in read_files(sources):
+        if isinstance(data, Problem):
+            return msgspec.structs.replace(data, file=name)
+        return _offer(directory, name, data.decode("utf-8-sig", "replace"))
+    return Problem(
+        file=name,
+        message="not there, or not a regular file",
+        remedy="write one with the release's version",
+    )
+
+
+def _offer(directory: Path, name: str, text: str) -> Offer | Problem:
+    documents = list(decode_yaml(text))
+    if len(documents) != 1:
+        return Problem(file=name, message=f"{len(documents)} documents", remedy="write exactly one")
+    match documents[0]:
+        case Refusal(number, line, message, remedy):
+            return Problem(file=name, document=number, line=line, message=message, remedy=remedy)
+        case Document(number, line, value):
+            try:
+                said = msgspec.convert(value, ReleaseMetadata)
+            except msgspec.ValidationError as error:
+                return Problem(
+                    file=name, document=number, line=line, message=str(error), remedy="correct it"
+                )
+            return _checked(directory, name, line, said)
+
+
+def _checked(directory: Path, name: str, line: int, said: ReleaseMetadata) -> Offer | Problem:
+    parsed = parse_version(said.version)
+    if parsed is None:
+        return _no_version(name, line, "version", said.version)
+    for version in said.previous:
+        if parse_version(version) is None:
+            return _no_version(name, line, "previous", version)
+    image = said.image or f"quarterdeck:{said.version.replace('+', '_')}"
+    if not is_image(image):
+        return _bad_image(name, line, image)
+    return Offer(
+        version=parsed,
+        release=Release(version=said.version, image=image, url=said.url or None),
+        previous=frozenset(said.previous),
+        directory=directory,
+    )
+
+
+def _bad_image(name: str, line: int, value: str) -> Problem:
+    return Problem(
+        file=name,
+        document=1,
+        line=line,
+        message=f"image has {value[:60]!r}, which is no image reference",
+        remedy="write one like registry.example.test/quarterdeck:1.2.3",
+    )
+
+
+def _no_version(name: str, line: int, field: str, value: str) -> Problem:
+    return Problem(
+        file=name,
+        document=1,
+        line=line,
+        message=f"{field} has {value[:60]!r}, which is no semantic version",
+        remedy="write one like 1.2.3",
+    )
+
+
+def _twice(offer: Offer) -> Problem:
+    return Problem(
+        file=_metadata_name(offer.directory),
+        message=f"another directory has the version {offer.release.version} too",
+        remedy="keep one of the two",
+    )
+
+
+def _metadata_name(directory: Path) -> str:
+    return f"{printable(directory.name)}/{RELEASE_METADATA}"

@@ -1,0 +1,95 @@
+"""The mark of a complete release: `SHA256SUMS`, with the hash of each file that loading reads.
+
+A directory that is being copied has files that parse and lacks others, and nothing else tells. So
+a release is applied only if it has the list, and every file is as the list says; whoever makes a
+release writes the list last, by `seal`, and copies it last. `sha256sum --check` reads it too.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from quarterdeck.payload.files import (
+    IMAGE_REFERENCES,
+    MANIFEST_ENDINGS,
+    MAX_FILE,
+    RELEASE_METADATA,
+    list_files,
+    printable,
+    read_files,
+)
+from quarterdeck.payload.model import PayloadError, Problem
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"(?P<hash>[0-9a-f]{64}) [ *](?P<file>[^\n]+)\Z")
+_REMEDY = "copy the whole release again; who makes it seals it with: quarterdeck payload seal DIR"
+
+
+def seal(directory: Path) -> int:
+    """Write the list of a directory that is complete; how many files it has.
+
+    PayloadError where a file cannot be read. The list appears all at once.
+    """
+    listing = list_files([directory])
+    lines, problems = [], list(listing.problems)
+    for source, data in read_files(listing.sources):
+        if isinstance(data, Problem):
+            problems.append(data)
+        else:
+            lines.append(f"{hashlib.sha256(data).hexdigest()}  {source.file}\n")
+    if problems:
+        raise PayloadError(tuple(problems))
+    new = directory / f".{SUMS}.new"
+    new.write_text("".join(lines), encoding="utf-8")
+    new.replace(directory / SUMS)
+    return len(lines)
+
+
+def read_seal(directory: Path) -> Mapping[str, str] | Problem:
+    """File to hash, as the list says; the problem where there is no list that can be read."""
+    try:
+        with (directory / SUMS).open("rb") as file:
+            text = file.read(MAX_FILE).decode()
+    except FileNotFoundError:
+        return _problem(SUMS, "not there, so that nobody knows whether the release is complete")
+    except (OSError, UnicodeDecodeError) as error:
+        return _problem(SUMS, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    sums: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.match(line)
+        if match is None:
+            return Problem(file=SUMS, line=number, message="not a hash and a file", remedy=_REMEDY)
+        sums[match["file"].removeprefix("./")] = match["hash"]
+    return sums
+
+
+class Sealed:
+    """Compares the files of a payload, as they are read, with its list."""
+
+    def __init__(self, sums: Mapping[str, str]) -> None:
+        self._sums = sums
+        self._read: set[str] = set()
+
+    def problem_with(self, file: str, data: bytes) -> Problem | None:
+        """What is wrong with a file's content; None if it is the one that was sealed."""
+        self._read.add(file)
+        wanted = self._sums.get(file)
+        if wanted is None:
+            return _problem(file, f"not listed in {SUMS}")
+        if hashlib.sha256(data).hexdigest() != wanted:
+            return _problem(file, f"not as {SUMS} says: it was changed, or only half copied")
+        return None
+
+    def missing(self) -> tuple[Problem, ...]:
+        """The files that are listed and were not read."""
+        return tuple(
+            _problem(file, f"not there, but listed in {SUMS}")
+            for file in sorted(self._sums.keys() - self._read)
+            if file.endswith(MANIFEST_ENDINGS)
+            or file.rpartition("/")[2] in (IMAGE_REFERENCES, RELEASE_METADATA)
+        )
+
+
+def _problem(file: str, message: str) -> Problem:
+    return Problem(file=printable(file), message=message, remedy=_REMEDY)

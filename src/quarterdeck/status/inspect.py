@@ -1,0 +1,101 @@
+"""What the cluster's operators say about themselves, read from the API server.
+
+For the command line and the console: `operators` once, `follow` at each change. How well an
+operator is, is decided in `health`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+
+from quarterdeck.api.meta import Object
+from quarterdeck.kube import Cache, Client, NotFound
+from quarterdeck.status.health import Health, health_of, worst_first
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+
+NO_DEFINITION = (
+    "the cluster does not know the resource type clusteroperators.config.openshift.io; "
+    "its definition is in deploy/crds"
+)
+
+
+Keeps = Callable[[], Awaitable[bool | None]]
+"""Finds out whether the staleness checker keeps an Upgradeable=False; None where nobody says so.
+Called only where it makes a difference."""
+
+
+async def _nobody_knows() -> None:
+    return None
+
+
+class CannotInspect(Exception):  # noqa: N818 - reads as what happened
+    """The question has no answer; the text says why, and what helps."""
+
+
+async def operators(
+    client: Client, name: str | None = None, keeps: Keeps = _nobody_knows
+) -> list[Health]:
+    """The operators, worst first; with a name that one alone."""
+    judged = await _judged(await _list(client), keeps)
+    if name is None:
+        return judged
+    chosen = [one for one in judged if one.name == name]
+    if not chosen:
+        known = ", ".join(sorted(one.name for one in judged)) or "none"
+        raise CannotInspect(f"there is no ClusterOperator {name!r}; there are: {known}")
+    return chosen
+
+
+async def follow(
+    client: Client,
+    name: str | None = None,
+    refresh: float | None = None,
+    keeps: Keeps = _nobody_knows,
+) -> AsyncGenerator[list[Health], None]:
+    """The operators now, and again when they have changed or after `refresh` seconds.
+
+    One that does not exist is waited for.
+    """
+    await _list(client)  # so that what is in the way is said now
+    changed = asyncio.Event()
+    cache: Cache[Object] = Cache(
+        client, PLAIN_CLUSTER_OPERATORS, name=name or "", keep_all_managed_fields=True
+    )
+    cache.subscribe(lambda _: changed.set())
+    following = asyncio.create_task(cache.run())
+    try:
+        await cache.wait_synced()
+        shown = None
+        while True:
+            changed.clear()
+            found = await _judged(cache.list(), keeps)
+            if found != shown or refresh is not None:
+                yield found
+                shown = found
+            await _wait(changed, refresh)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def _list(client: Client) -> list[Object]:
+    try:
+        return (await client.list(PLAIN_CLUSTER_OPERATORS)).items
+    except NotFound:
+        raise CannotInspect(NO_DEFINITION) from None
+
+
+async def _judged(found: Iterable[Object], keeps: Keeps) -> list[Health]:
+    objects = list(found)
+    judged = [health_of(one) for one in objects]
+    if any(one.depends_on_keeping for one in judged):
+        kept = await keeps()
+        judged = [health_of(one, keep_upgradeable_false=kept) for one in objects]
+    return worst_first(judged)
+
+
+async def _wait(changed: asyncio.Event, limit: float | None) -> None:
+    try:
+        async with asyncio.timeout(limit):
+            await changed.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,160 @@
+"""Whether what was applied is ready: definitions, roll-outs of workloads, Jobs. Pure.
+
+Kinds that are not named here are ready when they are there. A message says how far a roll-out is,
+and changes when it goes on, so that a caller can tell one that stands still.
+"""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The object is as it should be, and ready; a note is worth knowing all the same."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Something is on its way; looked at again when the object changes, and after a while."""
+
+    reason: str
+    message: str
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """Somebody has to act, or it goes away by itself; tried again after a growing time."""
+
+    reason: str
+    message: str
+
+
+Outcome: TypeAlias = Done | Waiting | Failed
+
+DONE = Done()
+
+
+def definition(live: Object) -> Outcome:
+    """A CustomResourceDefinition is ready when the server serves it."""
+    conditions = _conditions(live)
+    if conditions.get("Established", {}).get("status") == "True":
+        return DONE
+    names = conditions.get("NamesAccepted", {})
+    if names.get("status") == "False":
+        message = f"its names are not accepted: {_said(names)}; rename it, or remove the other"
+        return Failed("DefinitionNamesNotAccepted", message)
+    return Waiting("DefinitionNotEstablished", "the API server does not serve it yet")
+
+
+def deployment(live: Object) -> Outcome:
+    """A Deployment is ready when all replicas are of the latest form and available."""
+    status = live.get("status") or {}
+    conditions = _conditions(live)
+    if _is_unseen(live):
+        return Waiting("DeploymentNotReady", "its controller has not looked at its latest form yet")
+    wanted = (live.get("spec") or {}).get("replicas", 1)
+    updated, available, there = (
+        int(status.get(field) or 0)
+        for field in ("updatedReplicas", "availableReplicas", "replicas")
+    )
+    if updated >= wanted and available >= updated and there <= updated:
+        return DONE
+    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    progressing = conditions.get("Progressing", {})
+    failure = conditions.get("ReplicaFailure", {})
+    if failure.get("status") == "True":
+        return Failed("DeploymentNotReady", f"{counts}: {_said(failure)}")
+    if progressing.get("status") == "False":
+        message = f"{counts}: {_said(progressing)}; look at the pods of the Deployment"
+        return Failed("DeploymentNotReady", message)
+    return Waiting("DeploymentNotReady", counts)
+
+
+def daemon_set(live: Object) -> Outcome:
+    """A DaemonSet is ready when each of its nodes has an available pod of the latest form."""
+    if _is_unseen(live):
+        return Waiting("DaemonSetNotReady", "its controller has not looked at its latest form yet")
+    status = live.get("status") or {}
+    wanted, updated, available = (
+        int(status.get(field) or 0)
+        for field in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
+    )
+    if available >= wanted and (updated >= wanted or _is_updated_by_hand(live)):
+        return DONE
+    return Waiting(
+        "DaemonSetNotReady",
+        f"on {available} of {wanted} nodes its pod is available, on {updated} of the latest form",
+    )
+
+
+def stateful_set(live: Object) -> Outcome:
+    """A StatefulSet is ready when all replicas are available, and of the latest form.
+
+    Replicas below the partition of its update strategy are meant to stay as they are.
+    """
+    if _is_unseen(live):
+        message = "its controller has not looked at its latest form yet"
+        return Waiting("StatefulSetNotReady", message)
+    spec, status = live.get("spec") or {}, live.get("status") or {}
+    wanted = spec.get("replicas", 1)
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    latest = 0 if _is_updated_by_hand(live) else wanted - int(rolling.get("partition") or 0)
+    updated, available, there = (
+        int(status.get(field) or 0)
+        for field in ("updatedReplicas", "availableReplicas", "replicas")
+    )
+    if updated >= latest and available >= wanted and there <= wanted:
+        return DONE
+    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    return Waiting("StatefulSetNotReady", counts)
+
+
+def job(live: Object) -> Outcome:
+    """A Job is ready when it has completed."""
+    conditions = _conditions(live)
+    if conditions.get("Complete", {}).get("status") == "True":
+        return DONE
+    failed = conditions.get("Failed", {})
+    if failed.get("status") == "True":
+        message = f"{_said(failed)}; see the logs of its pods, and delete the Job to run it again"
+        return Failed("JobFailed", message)
+    if (live.get("spec") or {}).get("suspend"):
+        return Waiting("JobNotComplete", "it is suspended; set spec.suspend to false")
+    status = live.get("status") or {}
+    active, ready, lost = (int(status.get(field) or 0) for field in ("active", "ready", "failed"))
+    counts = f"{ready} of {active} pods are ready, {lost} have failed"
+    return Waiting("JobNotComplete", counts)
+
+
+READINESS = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): definition,
+    ("apps", "Deployment"): deployment,
+    ("apps", "DaemonSet"): daemon_set,
+    ("apps", "StatefulSet"): stateful_set,
+    ("batch", "Job"): job,
+}
+"""Group and kind to the rule; kinds that are not here need no waiting."""
+
+
+def _is_unseen(live: Object) -> bool:
+    observed = (live.get("status") or {}).get("observedGeneration") or 0
+    return bool(observed < live["metadata"].get("generation", 0))
+
+
+def _is_updated_by_hand(live: Object) -> bool:
+    """Whether pods get the latest form only when somebody deletes them."""
+    strategy = (live.get("spec") or {}).get("updateStrategy") or {}
+    return bool(strategy.get("type") == "OnDelete")
+
+
+def _conditions(live: Object) -> dict[str, Object]:
+    found: Any = (live.get("status") or {}).get("conditions") or ()
+    return {str(condition.get("type")): condition for condition in found}
+
+
+def _said(condition: Object) -> str:
+    words = [str(condition.get(field) or "") for field in ("reason", "message")]
+    return ": ".join(word for word in words if word) or "no reason given"

@@ -1,0 +1,89 @@
+"""JSON text to documents; several values may follow one another in a file."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from quarterdeck.strict_yaml.documents import (
+    MAX_DEPTH,
+    MAX_DOCUMENTS,
+    MAX_NODES,
+    TOO_DEEP,
+    TOO_LARGE,
+    TOO_MANY,
+    Document,
+    Refusal,
+    RefusedError,
+    quoted,
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def decode_json(text: str) -> Iterator[Document | Refusal]:
+    """Each of the JSON values that follow one another in a text."""
+    decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+    at, number, line, counted = _skip_blank(text, 0), 0, 1, 0
+    while at < len(text):
+        number += 1
+        line += text.count("\n", counted, at)
+        counted = at
+        if number > MAX_DOCUMENTS:
+            yield Refusal(number, line, *TOO_MANY)
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+            _check_json_limits(value)
+        except json.JSONDecodeError as error:
+            yield Refusal(number, error.lineno, f"not JSON: {error.msg}", "correct the syntax")
+            return
+        except RecursionError:
+            yield Refusal(number, line, *TOO_DEEP)
+            return
+        except RefusedError as refused:
+            yield Refusal(number, line, refused.message, refused.remedy)
+            return
+        except ValueError as error:  # an integer of thousands of digits
+            yield Refusal(number, line, f"not JSON: {error}", "quote the number")
+            return
+        yield Document(number, line, value)
+        at = _skip_blank(text, at)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise RefusedError(0, f"the key {quoted(twice)} twice", "keep one of the two")
+    return result
+
+
+def _no_constant(name: str) -> None:
+    raise RefusedError(0, f"{name} is no number in JSON", "quote it")
+
+
+def _check_json_limits(value: Any) -> None:
+    """Refuse a value that is too deep, too large or no text, without recursion."""
+    nodes, depth, level = 0, 0, [value]
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if depth > MAX_DEPTH + 1:
+            raise RefusedError(0, *TOO_DEEP)
+        if nodes > MAX_NODES:
+            raise RefusedError(0, *TOO_LARGE)
+        if any(isinstance(node, str) and _SURROGATE.search(node) for node in level):
+            raise RefusedError(0, "half of a surrogate pair", "write the whole character")
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+
+
+def _skip_blank(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at

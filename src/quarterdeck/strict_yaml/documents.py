@@ -1,0 +1,57 @@
+"""What decoding gives: documents with number and line, or why one is refused; and the limits.
+
+A payload may be hostile, so that depth, size and number are limited for YAML and JSON alike.
+"""
+
+from typing import Any
+
+import msgspec
+
+MAX_DEPTH = 100
+MAX_NODES = 200_000
+"""Per document, aliases counted as often as they are used; the largest real CRDs have 40,000."""
+MAX_TEXT = 8 << 20
+"""Characters of text per document, counted likewise; etcd takes no object above 1.5 MiB."""
+MAX_DOCUMENTS = 1000
+"""Per file."""
+
+TOO_DEEP = (f"nested more than {MAX_DEPTH} deep", "flatten it")
+TOO_LARGE = (
+    f"more than {MAX_NODES:,} values, aliases expanded",
+    "split the document, or write out what its aliases stand for",
+)
+TOO_LONG = (
+    f"more than {MAX_TEXT >> 20} MiB of text, aliases expanded",
+    "split the document, or write out what its aliases stand for",
+)
+TOO_MANY = (f"more than {MAX_DOCUMENTS} documents", "split the file")
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One document that could be read."""
+
+    number: int
+    line: int
+    value: Any
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """One document that could not."""
+
+    number: int
+    line: int
+    message: str
+    remedy: str
+
+
+class RefusedError(Exception):
+    """Raised inside a decoder, with a line counted from the start of the document."""
+
+    def __init__(self, line: int, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.line, self.message, self.remedy = line, message, remedy
+
+
+def quoted(text: str) -> str:
+    """The text in quotes, shortened where it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
