@@ -6,9 +6,9 @@ async with Client(connection) as client:
 """
 
 from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHeader, TokenFile
-from quarterdeck.kube.backoff import Backoff
+from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.cache import Cache
-from quarterdeck.kube.client import Client
+from quarterdeck.kube.client import Client, ListResult
 from quarterdeck.kube.compare import covers, differences, needs_apply, owned_fields, unsettled
 from quarterdeck.kube.connection import Connection, in_cluster
 from quarterdeck.kube.errors import (
@@ -32,7 +32,7 @@ from quarterdeck.kube.errors import (
 )
 from quarterdeck.kube.kubeconfig import load_kubeconfig
 from quarterdeck.kube.metrics import RequestMetrics
-from quarterdeck.kube.reader import ListResult
+from quarterdeck.kube.selector import LabelRequirement, LabelSelector, parse_selector
 from quarterdeck.kube.store import Change
 
 __all__ = [
@@ -55,10 +55,13 @@ __all__ = [
     "Invalid",
     "KubeError",
     "KubeconfigError",
+    "LabelRequirement",
+    "LabelSelector",
     "ListResult",
     "NotFound",
     "RequestMetrics",
     "RequestTimeout",
+    "Retries",
     "ServerError",
     "StaticHeader",
     "TokenFile",
@@ -71,5 +74,6 @@ __all__ = [
     "load_kubeconfig",
     "needs_apply",
     "owned_fields",
+    "parse_selector",
     "unsettled",
 ]

@@ -3,7 +3,8 @@
 `Credentials.authorization` is asked before every request and gives the header's value;
 `Credentials.rejected` is told when the server answered 401 and says whether asking again is
 worth a retry. Client certificates live in the connection's TLS context; those in files that
-rotate, and those that an exec plugin hands out, are put there when they change.
+rotate, and those that an exec plugin hands out, are put there when they change, and `renewals`
+counts it: a connection keeps the certificate that it was made with, so older ones are not used on.
 """
 
 import asyncio
@@ -39,6 +40,12 @@ class Credentials(Protocol):
         """Whether, after a 401, other credentials may come out of the next call."""
 
 
+def renewals(credentials: Credentials) -> int:
+    """How many client certificates have come since the start; credentials need not count them."""
+    count: int = getattr(credentials, "renewals", 0)
+    return count
+
+
 class Anonymous:
     """No header: a client certificate, or nothing at all, says who we are."""
 
@@ -59,8 +66,8 @@ class StaticHeader:
 
     @classmethod
     def bearer(cls, token: str) -> "StaticHeader":
-        """A fixed bearer token."""
-        return cls(f"Bearer {token}")
+        """A fixed bearer token; a ValueError if it cannot go into a header."""
+        return cls(_bearer(token))
 
     @classmethod
     def basic(cls, user: str, password: str) -> "StaticHeader":
@@ -103,9 +110,12 @@ class TokenFile:
         return self._value
 
     def _read(self, seen: tuple[int, int, int]) -> None:
-        token = self._path.read_text().strip()
+        token = self._path.read_bytes().decode(errors="replace").strip()
         if token:
-            self._value, self._seen = f"Bearer {token}", seen
+            try:
+                self._value, self._seen = _bearer(token), seen
+            except ValueError as error:
+                raise CredentialsError(f"token file {self._path}: {error}") from error
         elif not self._value:
             raise CredentialsError(f"token file {self._path}: is empty")
 
@@ -116,10 +126,7 @@ class TokenFile:
 
 
 class CertificateFiles:
-    """A client certificate in files that somebody else rotates, beside other credentials.
-
-    A new pair is shown by connections that are made from then on.
-    """
+    """A client certificate in files that somebody else rotates, beside other credentials."""
 
     def __init__(
         self, certificate: Path, key: Path, tls: ssl.SSLContext, others: Credentials
@@ -127,7 +134,13 @@ class CertificateFiles:
         self._files = (certificate, key)
         self._tls = tls
         self._others = others
-        self._seen = self._look()
+        self._renewed = 0
+        self._seen: tuple[tuple[int, int], ...] | None = self._look()
+
+    @property
+    def renewals(self) -> int:
+        """How many certificates have come since the start."""
+        return self._renewed + renewals(self._others)
 
     def _look(self) -> tuple[tuple[int, int], ...]:
         return tuple((s.st_ino, s.st_mtime_ns) for s in (file.stat() for file in self._files))
@@ -136,16 +149,19 @@ class CertificateFiles:
         """What the other credentials say, after the certificate was looked at."""
         try:
             if (seen := self._look()) != self._seen:
-                self._tls.load_cert_chain(*self._files)
+                load_pem_pair(self._tls, *(file.read_text() for file in self._files))
                 self._seen = seen
-        except (OSError, ssl.SSLError):
+                self._renewed += 1
+        except (OSError, ValueError):
             # Perhaps only one of the two is written yet: the next request looks again.
             log.v(4).info("client certificate unreadable, using the last", file=str(self._files[0]))
         return await self._others.authorization()
 
     def rejected(self) -> bool:
-        """Whether the others have something else to try."""
-        return self._others.rejected()
+        """Yes: the files may have been rotated since the request was sent."""
+        self._seen = None
+        self._others.rejected()
+        return True
 
 
 class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +190,8 @@ class ExecPlugin:
         self._tls = tls
         self._environ = environ
         self._now = now
+        self.renewals = 0
+        """How many certificates have come since the start."""
         self._fresh_until: datetime | None = None
         self._have = False
         self._value: str | None = None
@@ -189,8 +207,8 @@ class ExecPlugin:
 
     def rejected(self) -> bool:
         """Yes: the plugin is run again before the next request."""
-        again, self._have = self._have, False
-        return again
+        self._have = False
+        return True
 
     def _fresh(self) -> bool:
         if not self._have or self._fresh_until is None:
@@ -253,8 +271,15 @@ class ExecPlugin:
         if status.client_certificate_data:
             if self._tls is None:
                 raise self._error("gave a client certificate for a server without TLS")
-            load_pem_pair(self._tls, status.client_certificate_data, status.client_key_data)
-        self._value = f"Bearer {status.token}" if status.token else None
+            try:
+                load_pem_pair(self._tls, status.client_certificate_data, status.client_key_data)
+            except ssl.SSLError as error:
+                raise self._error("its certificate and key are not a pair in PEM form") from error
+            self.renewals += 1
+        try:
+            self._value = _bearer(status.token) if status.token else None
+        except ValueError as error:
+            raise self._error(f"its {error}") from error
         self._fresh_until = status.expiration_timestamp
         self._have = True
 
@@ -277,13 +302,26 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _ExecStatus | None = None
 
 
+def _bearer(token: str) -> str:
+    token = token.strip()
+    if not token.isascii() or not token.isprintable():
+        raise ValueError("token has a line break or another character that no header can have")
+    return f"Bearer {token}"
+
+
 def load_pem_pair(tls: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Let the context show this certificate.
+    """Let the context show this certificate; one that does not fit its key changes nothing.
 
     Python reads the pair from a file only, so it is in one for the moment of the call: in memory
     where the system can do that, because a pod may have nowhere to write.
     """
     pair = f"{certificate}\n{key}\n".encode()
+    # A context that refused a pair has lost the one that it had.
+    _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pair)
+    _load(tls, pair)
+
+
+def _load(tls: ssl.SSLContext, pair: bytes) -> None:
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("quarterdeck"), "wb") as file:
             file.write(pair)

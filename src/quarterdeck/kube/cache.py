@@ -1,63 +1,60 @@
-"""Follows one resource: all its objects, then a watch from there, for as long as it runs.
+"""Holds the objects of one resource, kept current by a watch for as long as the cache runs.
 
-The objects come at the start of the watch itself; a server that cannot do so is asked for a list.
+The watch itself begins with all objects; a server that cannot do so is asked for a list.
 
-The decisions are in `store`; this is the loop around it: when to list again, when to reopen the
-watch, how long to wait in between. Everything the cache hands out is shared with all its other
-users: **do not change an object that you got from a cache**; copy it first.
+`held` is what readers see of a cache: they share its objects, and must not change them. This loop
+decides when to list again, when to reopen the watch, and how long to wait in between.
 """
 
 import asyncio
-import builtins
+import math
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.kube.backoff import Backoff
+from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.client import Client
-from quarterdeck.kube.codec import (
-    Added,
-    Bookmark,
-    Codec,
-    Deleted,
-    Event,
-    Failure,
-    Modified,
-)
+from quarterdeck.kube.codec import Codec
 from quarterdeck.kube.collector import collector_paused
-from quarterdeck.kube.errors import (
-    ApiError,
-    Gone,
-    KubeError,
-    NotFound,
-    error_from_status,
-)
-from quarterdeck.kube.paths import collection, selectors
-from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.discovery import is_served
+from quarterdeck.kube.errors import ApiError, Gone, KubeError, NotFound
+from quarterdeck.kube.held import Held, Untraceable
 from quarterdeck.kube.snapshot import (
     STREAM_QUERY,
     Snapshot,
     cannot_stream,
     from_list,
     from_stream,
+    storage_version,
 )
-from quarterdeck.kube.store import Index, Store, Subscriber
+from quarterdeck.kube.store import Index
 from quarterdeck.log import get_logger
 
 log = get_logger("kube.cache")
 
 T = TypeVar("T", bound="TypedObject | Object")
 
-WATCH_TIMEOUT = 300.0
-"""Seconds after which the server ends a watch, at least; up to half as much is added at random."""
+WATCH_TIMEOUT = 60.0
+"""Seconds after which the server ends a watch, at least; up to half as much is added at random.
+
+A server that hangs is noticed when it does not end a watch: a quiet resource shows no other sign
+of life. So this bounds how old a cache can get unnoticed. To open a watch again costs one request,
+on the same connection.
+"""
+LONGEST_PAUSE = 30.0
+"""The most seconds between two tries, whatever the server asks for."""
+BLIP = 2.0
+"""Seconds without the server that do not count as an outage: a watch was cut and reopened."""
+FOLLOW_LIMIT = 30.0
+"""Seconds without the server after which the objects of a cache count as old."""
 MISSING_PAUSE = 5.0
-"""The most seconds between two looks for a resource type that the server does not have."""
+"""The most seconds between two requests for a resource type that the server does not have."""
 
 
-class Cache(Generic[T]):
+class Cache(Held[T]):
     """The objects of one resource, as the server has them; one per resource and selector."""
 
     def __init__(
@@ -78,221 +75,214 @@ class Cache(Generic[T]):
         """Follow what the selectors let through.
 
         `name` makes it a watch of a single object. Of managedFields only the entries of
-        `own_manager` are kept, unless all are asked for. `wanted` says by their keys which
-        objects are held, for wishes that no selector can express: the others come over the
-        wire and are dropped.
+        `own_manager` are kept, unless all are asked for. `wanted` says by key which objects the
+        cache holds, where no selector can: the server sends the others too, and the cache drops
+        them.
         """
         managers = [own_manager] if isinstance(own_manager, str) else own_manager or ()
-        self.resource = resource
-        self._codec = Codec(
-            resource, managers=None if keep_all_managed_fields else managers, wanted=wanted
+        super().__init__(
+            Codec(resource, managers=None if keep_all_managed_fields else managers, wanted=wanted),
+            resource,
+            only=Key(namespace, name),
+            label_selector=label_selector,
+            field_selector=field_selector,
+            indexes=indexes,
+            holds_all=wanted is None,
         )
-        self._holds_all = wanted is None
-        self._store: Store[T] = Store(self._codec.identify, indexes)
         self._client = client
-        self._path = collection(resource, namespace)
-        self._query = selectors(label_selector, field_selector, name)
-        self._only = Key(namespace, name)
-        self._labels_match = parse_selector(label_selector)
-        self._by_fields = bool(field_selector)
         self._watch_timeout = watch_timeout
-        self._backoff = Backoff(0.2, 30.0)
-        self._stale = True  # what is held does not connect to a watch: all objects are needed
-        self._streams = True  # they are asked for by the watch itself
-        self._synced = asyncio.Event()
-        self._answered = asyncio.Event()
-        self._missing = False
+        self._backoff = Retries(Backoff(base=0.2, limit=LONGEST_PAUSE, jitter=0.5))
+        self._distrust = Retries(Backoff(base=1.0, limit=60.0, jitter=0.5))
+        self._streams = True  # all objects are asked for by the watch itself
+        self._not_found = 0  # times in a row
         self.trouble = ""
-        """Why the server could not be followed last time, in one line; empty if it could."""
+        """Why the last list or watch failed, in one line; empty if it did not."""
+        self.followed_since = time.monotonic()
+        """The monotonic time since which there was no outage; one shorter than `BLIP` is none."""
+        self._filling_since: float | None = None
+        self._floor = (0, -math.inf)  # the storage's version, and when it was asked for
+        self._turn: asyncio.Timeout | None = None
 
-    def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
-        """Index by these functions too; one of the same name is replaced."""
-        self._store.add_indexes(indexes)
+    def reset(self) -> None:
+        """Drop all objects, as before the first list; only for a cache that does not run."""
+        self._store.clear()
+        self._stale = True
+        self._missing = False
+        self._lost_at = None
+        self._not_found = 0
+        self.trouble = ""
+        self.recent_at = -math.inf
+        self._synced.clear()
+        self._answered.clear()
 
-    # --- reading
+    # --- what `recency.py` asks for
 
-    @property
-    def synced(self) -> bool:
-        """Whether the first list is in."""
-        return self._synced.is_set()
+    async def storage_version(self) -> int:
+        """The version that the storage is at now, asked for by a list of one object."""
+        return await storage_version(self._client, self._codec, self._path, self._query)
 
-    async def wait_synced(self) -> None:
-        """Return when the first list is in."""
-        await self._synced.wait()
+    def list_again(self, since: float, version: int, asked: float) -> None:
+        """Ask for all objects anew, at once, unless that has been done since then.
 
-    @property
-    def missing(self) -> bool:
-        """Whether the server said last that it has no such resource type; it is looked for on."""
-        return self._missing
-
-    async def wait_answered(self) -> None:
-        """Return when the first list is in, or the server has no such resource type."""
-        await self._answered.wait()
-
-    def get(self, key: Key) -> T | None:
-        """The object, shared: do not change it."""
-        return self._store.objects.get(key)
-
-    def list(self) -> builtins.list[T]:
-        """All objects, shared: do not change them."""
-        return list(self._store.objects.values())
-
-    def by_index(self, name: str, value: str) -> builtins.list[T]:
-        """The objects that an index has under a value, shared: do not change them."""
-        return self._store.by_index(name, value)
-
-    def __len__(self) -> int:
-        return len(self._store.objects)
-
-    def subscribe(self, subscriber: Subscriber[T]) -> None:
-        """Call a function for each change, in the event loop, from now on.
-
-        What is held already comes first, as added. It must be quick and must not raise.
+        They are wanted in a state not older than a version, the storage's when it was asked.
         """
-        self._store.subscribe(subscriber)
-
-    # --- our own writes; the client calls these while the cache runs
-
-    def put(self, obj: T) -> None:
-        """Take the answer to a write, unless something newer is known or it is not ours."""
-        if self._admits(obj):
-            self._store.put(self._codec.trimmed(obj))
-
-    def forget(self, key: Key, uid: str) -> None:
-        """Take it that an object was deleted by us."""
-        self._store.forget(key, uid)
-
-    def _admits(self, obj: T) -> bool:
-        """Whether the server would send us this object; when unsure, the watch decides."""
-        key = self._codec.identify(obj)[0]
-        only = self._only
-        if (only.namespace and key.namespace != only.namespace) or (
-            only.name and key.name != only.name
-        ):
-            return False
-        if self._by_fields and key not in self._store.objects:
-            return False
-        return self._codec.wants(obj) and self._labels_match(self._codec.labels(obj))
+        self._floor = (version, asked)
+        if self._filling_since is not None and self._filling_since >= since:
+            return
+        self._stale = True
+        if self._turn is not None and not self._turn.expired():
+            self._turn.reschedule(0.0)
 
     # --- following
 
     async def run(self) -> NoReturn:
-        """Follow the server until cancelled; faults are logged, waited out and recovered from."""
+        """Keep the objects current until cancelled; log each failure, back off and try again."""
         with self._client.listening(self.resource, self):
             while True:
                 try:
-                    if self._stale and not self._streams:
-                        await self._list()
-                    await self._watch()
-                except KubeError as error:
-                    if self._stale and self._streams and cannot_stream(error):
-                        self._streams = False
-                        log.v(4).info(
-                            "watch does not begin with all objects, listing them",
-                            resource=self.resource.plural,
-                            error=str(error),
-                        )
-                    else:
-                        await self._wait_after(error)
+                    async with asyncio.timeout(None) as turn:
+                        self._turn = turn
+                        await self._take_turn()
+                except TimeoutError:
+                    if not turn.expired():
+                        raise
+                    # `list_again` cuts short a watch that may be silent, or a wait.
+                finally:
+                    self._turn = self._filling_since = None
+
+    async def _take_turn(self) -> None:
+        """Fill the cache if need be, take events until they end, and wait after a fault."""
+        try:
+            if self._stale and not self._streams:
+                await self._list()
+            await self._watch()
+        except KubeError as error:
+            self._filling_since = None
+            if self._stale and self._streams and cannot_stream(error):
+                self._streams = False
+                log.v(4).info(
+                    "watch does not begin with all objects, listing them",
+                    resource=self.resource.plural,
+                    error=str(error),
+                )
+            else:
+                await self._wait_after(error)
 
     async def _wait_after(self, error: KubeError) -> None:
         if isinstance(error, NotFound):
-            self._note_missing(error)
-            await asyncio.sleep(min(MISSING_PAUSE, self._backoff.next()))
-            return
+            self._not_found += 1
+            if await self._believed_missing():
+                self._note_missing(error)
+                await asyncio.sleep(min(MISSING_PAUSE, self._backoff.next()))
+                return
+        else:
+            self._not_found = 0
         if isinstance(error, Gone):
             self._stale = True
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
         else:
             self.trouble = str(error)
+            if self._lost_at is None:
+                self._lost_at = time.monotonic()
             # A refusal that keeps coming back, and is not about load, may be about our version.
             refused = isinstance(error, ApiError) and error.code not in (429, 503)
             self._stale |= refused and self._backoff.failures >= 2
             log.warning(
-                "cache lost its server, will try again",
+                "list or watch failed, will try again",
                 resource=self.resource.plural,
                 error=str(error),
             )
-        asked = error.retry_after if isinstance(error, ApiError) else 0.0
+        asked = min(LONGEST_PAUSE, error.retry_after) if isinstance(error, ApiError) else 0.0
+        if isinstance(error, Untraceable):
+            # The back-off starts anew with each good event, so it does not slow these down.
+            asked = self._distrust.next()
         await asyncio.sleep(max(asked, self._backoff.next()))
 
+    async def _believed_missing(self) -> bool:
+        """Whether the server has no such resource type: two answers in a row say so.
+
+        A type that was there is gone only if discovery says so too: a proxy can answer 404, and
+        to believe it would report every object as deleted.
+        """
+        if self._missing or self._not_found < 2 or not self.synced:
+            return self._missing or self._not_found >= 2
+        try:
+            return not await is_served(self._client, self.resource)
+        except KubeError as error:
+            log.v(4).info("discovery failed", resource=self.resource.plural, error=str(error))
+            return False
+
     def _note_missing(self, error: NotFound) -> None:
-        """Take it that there are no objects, because there is no such type."""
+        """Drop all objects, because the server has no such resource type."""
         say = log.v(4).info if self._missing else log.warning
-        say("resource type is not there, looking for it", resource=self.resource.plural)
+        say("resource type is not installed, watching for it", resource=self.resource.plural)
         self.trouble = str(error)
         self._missing = self._stale = True
+        self._lost_at = None  # the server answers, and says what there is
         self._store.replace((), self._store.version)
         self._answered.set()
 
     async def _list(self) -> None:
+        self._filling_since = time.monotonic()
+        version, asked = self._floor
         with collector_paused():
-            snapshot = await from_list(
-                self._client, self._codec, self._path, self._query, self._store.version
-            )
-            self._replace(snapshot)
+            known = max(self._store.version, version)
+            snapshot = await from_list(self._client, self._codec, self._path, self._query, known)
+            # From the server's memory, which may be old: only the storage's version proves it.
+            proven = bool(version) and snapshot.version >= version
+            self._replace(snapshot, asked if proven else -math.inf)
 
-    async def _fill(self, stream: AsyncGenerator[bytes, None]) -> None:
+    async def _fill(self, stream: AsyncGenerator[bytes, None], started: float) -> None:
         with collector_paused():
             snapshot, rest = await from_stream(stream, self._codec, self._path)
-            self._replace(snapshot)
+            self._replace(snapshot, started)
         self._apply(rest)
+        self._recovered()
 
-    def _replace(self, snapshot: Snapshot[T]) -> None:
-        """Take it that these are all objects there are."""
+    def _replace(self, snapshot: Snapshot[T], recent_at: float) -> None:
+        """Replace all objects by those of a snapshot, which are of that time or later."""
         self._store.replace(snapshot.objects.values(), snapshot.version, snapshot.unreadable)
         self._stale = False
         self._streams = True
         self.trouble = ""
         self._missing = False
+        self._filling_since = None
+        self._floor = (0, -math.inf)
+        self.prove(recent_at)
+        self._refilled.set()
         self._synced.set()
         self._answered.set()
         log.v(2).info("cache filled", resource=self.resource.plural, objects=len(self))
 
     async def _watch(self) -> None:
-        """Take events until the stream ends; returns when the server ended it in order."""
+        """Apply events until the server ends the watch; raise if it breaks."""
         lasting = self._watch_timeout * (1 + random.random() / 2)  # noqa: S311 jitter
         query = STREAM_QUERY if self._stale else {"resourceVersion": str(self._store.version)}
         started = time.monotonic()
+        if self._stale:
+            self._filling_since = started
         async with aclosing(
-            self._client.lines(self._path, {**self._query, **query}, lasting)
+            self._client.lines(self._path, {**self._query, **query}, lasting, self._opened)
         ) as stream:
             if self._stale:
-                await self._fill(stream)
+                await self._fill(stream, started)
             async for lines in stream:
                 self._apply(self._codec.events(lines))
+                self._recovered()
         if time.monotonic() - started < min(1.0, self._watch_timeout / 2):
             # Somebody ends our watches at once: do not make a storm of it.
             await asyncio.sleep(self._backoff.next())
         else:
             self._recovered()
+            self._distrust.reset()
 
-    def _upsert_wanted(self, obj: T) -> None:
-        if self._codec.wants(obj):
-            self._store.upsert(obj)
-        else:
-            self._store.advance(self._codec.identify(obj)[2])
+    def _opened(self) -> None:
+        """Note that the watch is open, and whether there was an outage before."""
+        if self.lost_for > BLIP or not self.synced:
+            self.followed_since = time.monotonic()
+        self._lost_at = None
 
     def _recovered(self) -> None:
         self._backoff.reset()
+        self._not_found = 0
         self.trouble = ""
-
-    def _apply(self, events: Sequence[Event[T]]) -> None:
-        """Take some events; this is the inner loop of everything, so the common kind is first."""
-        store = self._store
-        lean = self._codec.lean
-        upsert = store.upsert if self._holds_all else self._upsert_wanted
-        for event in events:
-            if isinstance(event, (Modified, Added)):
-                upsert(lean(event.object))
-            elif isinstance(event, Deleted):
-                store.delete(lean(event.object))
-            elif isinstance(event, Bookmark):
-                store.advance(event.version)
-            elif isinstance(event, Failure):
-                raise error_from_status("WATCH", self._path, event.object)
-            elif event.deleted:
-                store.delete_key(event.key, event.version)
-            else:
-                store.advance(event.version)
-        self._recovered()

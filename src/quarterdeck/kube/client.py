@@ -1,31 +1,65 @@
-"""Writes objects, by resource; reads them as a `Reader` does.
+"""Reads and writes objects, by resource.
 
-A typed object drops fields that its type does not know, so it is never sent back whole: writes
-are applies, patches, creates, and updates of plain dictionaries. Caches that follow a resource
-through this client are told the answer to each write at once.
+Typed kinds come back as their types, foreign kinds as dictionaries. A typed object drops fields
+that its type does not know, so it is never sent back whole: writes are applies, patches, creates,
+and updates of plain dictionaries. Caches that follow a resource through this client are told the
+answer to each write at once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, contextmanager, suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.kube.codec import (
+    Bookmark,
+    Codec,
+    Event,
+    Failure,
+    LineSplitter,
+    Listing,
+    Unreadable,
+)
 from quarterdeck.kube.connection import Connection
-from quarterdeck.kube.errors import UnexpectedAnswer, parse_status
+from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status, parse_status
 from quarterdeck.kube.metrics import RequestMetrics
-from quarterdeck.kube.paths import collection, object_path
-from quarterdeck.kube.reader import TIMEOUT, Reader, kind_of
+from quarterdeck.kube.paths import collection, object_path, selectors
+from quarterdeck.kube.transport import Request, Transport
 
 T = TypeVar("T", bound="TypedObject | Object")
 T_contra = TypeVar("T_contra", bound="TypedObject | Object", contravariant=True)
+
+TIMEOUT = 30.0
+LIST_TIMEOUT = 120.0
+PAGE = 500
+MOST_PAGES = 10_000
+"""Pages of a list after which it is taken for endless: five million objects, with full pages."""
+WATCH_GRACE = 15.0
+"""Seconds that a server may be late in ending a watch; less when the watch itself is short."""
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 _PATCH = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
 _APPLY = "application/apply-patch+yaml"
 # Answers with these subresources are the object itself.
 _WHOLE = ("", "status")
+
+
+class ListResult(msgspec.Struct, Generic[T], frozen=True):
+    """The objects there were at one version; `unreadable` could not be decoded."""
+
+    items: list[T]
+    resource_version: str
+    unreadable: list[Key] = []
 
 
 class WriteListener(Protocol[T_contra]):
@@ -38,7 +72,7 @@ class WriteListener(Protocol[T_contra]):
         """An object that is gone after a delete."""
 
 
-class Client(Reader):
+class Client:
     """A client of one API server; close it, or use it as a context manager."""
 
     def __init__(
@@ -49,8 +83,30 @@ class Client(Reader):
         metrics: RequestMetrics | None = None,
     ) -> None:
         """Bound each request, with all its retries, by a time-out in seconds."""
-        super().__init__(connection, timeout=timeout, metrics=metrics)
+        self.connection = connection
+        self._timeout = timeout
+        self._transport = Transport(connection, metrics=metrics)
+        self._codecs: dict[tuple[str, str, type], Codec[Any]] = {}
         self._listeners: dict[tuple[str, str], list[tuple[Resource[Any], WriteListener[Any]]]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        await self._transport.close()
+
+    def server_time(self) -> datetime | None:
+        """The server's time of day, to the second; None before its first answer to this client."""
+        return self._transport.clock.now()
 
     @property
     def before_write(self) -> Callable[[], None] | None:
@@ -71,6 +127,137 @@ class Client(Reader):
             yield
         finally:
             listeners.remove(entry)
+
+    # --- reading
+
+    async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
+        """The object, from the server."""
+        path = object_path(resource, name, namespace)
+        return self._decode(resource, await self._send("GET", path))
+
+    async def list(
+        self,
+        resource: Resource[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = PAGE,
+        resource_version: str | None = None,
+    ) -> ListResult[T]:
+        """All objects, fetched in pages of `limit`; in one piece with 0.
+
+        `resource_version` "0" takes what the server has in its cache, which may be old; a
+        number asks for a state not older than it.
+        """
+        codec = self._codec(resource)
+        pages = self.pages(
+            codec,
+            collection(resource, namespace),
+            selectors(label_selector, field_selector),
+            limit,
+            resource_version,
+        )
+        items: list[T] = []
+        unreadable: list[Key] = []
+        version = ""
+        async for page in pages:
+            items += page.items
+            unreadable += page.unreadable
+            version = page.resource_version
+        return ListResult(items, version, unreadable)
+
+    async def pages(
+        self,
+        codec: Codec[T],
+        path: str,
+        query: Mapping[str, str],
+        limit: int,
+        resource_version: str | None,
+    ) -> AsyncGenerator[Listing[T], None]:
+        """The pages of a list as they come; all of them are of one version."""
+        asked = dict(query)
+        if limit:
+            asked["limit"] = str(limit)
+        if resource_version is not None:
+            asked["resourceVersion"] = resource_version
+        for _ in range(MOST_PAGES):
+            request = Request(method="GET", path=path, query=asked)
+            page = codec.listing(await self._transport.send(request, LIST_TIMEOUT))
+            yield page
+            if not page.next:
+                return
+            if page.next == asked.get("continue"):
+                raise UnexpectedAnswer(f"GET {path}: the list does not go on: twice the same page")
+            asked.pop("resourceVersion", None)
+            asked["continue"] = page.next
+        raise UnexpectedAnswer(f"GET {path}: the list does not end after {MOST_PAGES} pages")
+
+    async def watch(
+        self,
+        resource: Resource[T],
+        namespace: str = "",
+        *,
+        name: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str,
+        timeout: float = 300,
+    ) -> AsyncGenerator[Event[T], None]:
+        """Events since a version, bookmarks left out, until the server ends it.
+
+        A cache is what most callers want; this is one stream, and `Gone` or a lost connection
+        are the caller's.
+        """
+        query = selectors(label_selector, field_selector, name)
+        query["resourceVersion"] = resource_version
+        path = collection(resource, namespace)
+        codec = self._codec(resource)
+        async with aclosing(self.lines(path, query, timeout)) as stream:
+            async for lines in stream:
+                for event in codec.events(lines):
+                    if isinstance(event, Failure):
+                        raise error_from_status("WATCH", path, event.object)
+                    if not isinstance(event, Bookmark | Unreadable):
+                        yield event
+
+    async def lines(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        timeout: float,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, many at a time.
+
+        The server is told to end the stream after `timeout` seconds; if it does not, it hangs,
+        and the stream is cut. `opened` is called when the server has agreed to the watch: the
+        first line may be long in coming.
+        """
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, round(timeout))),
+        }
+        request = Request(method="GET", path=path, query=asked)
+        splitter = LineSplitter()
+        grace = min(WATCH_GRACE, timeout)
+        async with self._transport.stream(request, timeout + grace) as stream:
+            if opened is not None:
+                opened()
+            async for chunk in stream:
+                if lines := splitter.feed(chunk):
+                    yield lines
+        if splitter.partial:
+            raise UnexpectedAnswer(f"WATCH {path}: the stream ended inside an event")
+
+    async def raw(self, path: str, *, accept: str = "") -> bytes:
+        """The answer to a GET of any path, as it comes: `/version`, `/readyz`, discovery."""
+        request = Request(method="GET", path=path, accept=accept, any_form=True)
+        return await self._transport.send(request, self._timeout)
+
+    # --- writing
 
     async def create(self, resource: Resource[T], obj: T | Object, *, field_manager: str = "") -> T:
         """The new object; `AlreadyExists` if there is one of that name."""
@@ -188,6 +375,29 @@ class Client(Reader):
 
     # --- inside
 
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        request = Request(
+            method=method, path=path, query=query or {}, body=body, content_type=content_type
+        )
+        return await self._transport.send(request, self._timeout)
+
+    def _codec(self, resource: Resource[T]) -> Codec[T]:
+        what = (*kind_of(resource), resource.type)
+        return self._codecs.get(what) or self._codecs.setdefault(what, Codec(resource))
+
+    def _decode(self, resource: Resource[T], body: bytes) -> T:
+        try:
+            return self._codec(resource).object(body)
+        except msgspec.MsgspecError as error:
+            raise UnexpectedAnswer(f"answer is not a {resource.kind}: {error}") from error
+
     async def _write(
         self,
         resource: Resource[T],
@@ -210,6 +420,11 @@ class Client(Reader):
                     with suppress(UnexpectedAnswer):
                         listener.put(self._decode(theirs, answer))
         return obj
+
+
+def kind_of(resource: Resource[Any]) -> tuple[str, str]:
+    """What tells a kind from all others."""
+    return resource.api_version, resource.plural
 
 
 def _namespace_of(obj: "TypedObject | Object") -> str:

@@ -23,6 +23,10 @@ T = TypeVar("T", bound="TypedObject | Object")
 
 Identity = tuple[Key, str, int]
 """An object's key, uid and resourceVersion; versions are numbers, to be compared."""
+LONGEST_LINE = 1 << 26
+"""Bytes of one event after which it is taken for endless; the largest have a few million."""
+MALFORMED = (KeyError, ValueError, TypeError, AttributeError)
+"""What `identify` and `lean` raise for an object without a name, a uid or a numeric version."""
 
 
 class _WatchEvent(msgspec.Struct, tag_field="type"):
@@ -47,8 +51,11 @@ class Deleted(_WatchEvent, Generic[T], tag="DELETED"):
     object: T
 
 
+Version = Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+
+
 class _BookmarkMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
+    resource_version: Version
     annotations: dict[str, str] = {}
 
 
@@ -84,7 +91,13 @@ class Unreadable(msgspec.Struct, frozen=True):
 
     key: Key
     version: int
+    """0 if it could not be read."""
     deleted: bool
+
+    @property
+    def traceable(self) -> bool:
+        """Whether it is known what has been missed: an object's name, and a version of it."""
+        return bool(self.key.name and self.version)
 
 
 Event = Added[T] | Modified[T] | Deleted[T] | Bookmark | Failure | Unreadable
@@ -101,8 +114,8 @@ class Listing(msgspec.Struct, Generic[T]):
 
 class _PartialMeta(msgspec.Struct, rename="camel"):
     name: str = ""
-    namespace: str = ""
-    resource_version: str = "0"
+    namespace: str | None = None
+    resource_version: str | int | None = None
 
 
 class _Partial(msgspec.Struct):
@@ -115,14 +128,14 @@ class _RawEvent(msgspec.Struct):
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+    resource_version: Version
     continue_: str = msgspec.field(name="continue", default="")
 
 
 class _RawList(msgspec.Struct):
     metadata: _ListMeta
-    # A null list is what Go writes for an empty one.
-    items: list[msgspec.Raw] | None = None
+    # A null list is what Go writes for an empty one; without the field it is something else.
+    items: list[msgspec.Raw] | None
 
 
 _RAW_EVENT = msgspec.json.Decoder(_RawEvent)
@@ -181,7 +194,8 @@ class Codec(Generic[T]):
         try:
             return self._event.decode_lines(lines)
         except msgspec.MsgspecError:
-            return [self._one_event(line) for line in bytes(lines).split(b"\n") if line]
+            one_by_one = map(self._one_event, bytes(lines).split(b"\n"))
+            return [event for event in one_by_one if event is not None]
 
     def listing(self, body: bytes) -> Listing[T]:
         """One page of a list; items that do not decode are logged and named."""
@@ -194,7 +208,7 @@ class Codec(Generic[T]):
         page = _decoded(_RAW_LIST, body, "a list")
         unreadable: list[Key] = []
         items = [
-            self.lean(obj)
+            obj
             for raw in page.items or ()
             if (obj := self._item(raw, unreadable)) is not None and self.wants(obj)
         ]
@@ -203,32 +217,70 @@ class Codec(Generic[T]):
 
     def _item(self, raw: msgspec.Raw, unreadable: list[Key]) -> T | None:
         try:
-            return self._object.decode(raw)
-        except msgspec.MsgspecError as error:
-            key, _ = self._complain(raw, error)
-            unreadable.append(key)
+            return self.lean(self._object.decode(raw))
+        except (msgspec.MsgspecError, *MALFORMED) as error:
+            unreadable.append(self._named(raw, error))
             return None
 
-    def _one_event(self, line: bytes) -> Event[T]:
+    def _one_event(self, line: bytes) -> Event[T] | None:
+        """The event; None for a bookmark that marks nothing, because nothing is lost with it."""
+        if not line:
+            return None
         try:
             return self._event.decode(line)
         except msgspec.MsgspecError as error:
             raw = _decoded(_RAW_EVENT, line, "a watch event")
+            if raw.type == "BOOKMARK":
+                log.error("bookmark skipped", resource=self._resource.plural, error=str(error))
+                return None
+            if raw.type == "ERROR":
+                return Failure(Status(code=500, message=f"ERROR event without a Status: {error}"))
             key, version = self._complain(raw.object, error)
             return Unreadable(key, version, raw.type == "DELETED")
 
-    def _complain(self, raw: msgspec.Raw, error: Exception) -> tuple[Key, int]:
+    def salvaged(self, event: Event[T], error: Exception) -> Unreadable:
+        """What can be read of an event that could not be taken.
+
+        The error is raised again if the event is as it should be: then the fault is ours.
+        """
+        if not isinstance(event, (Added, Modified, Deleted)) or self._well_formed(event.object):
+            raise error
+        key, version = self._complain(msgspec.json.encode(event.object), error)
+        return Unreadable(key, version, isinstance(event, Deleted))
+
+    def _well_formed(self, obj: T) -> bool:
+        try:
+            self.identify(self.lean(obj))
+        except MALFORMED:
+            return False
+        return True
+
+    def name_malformed(self, obj: T, error: Exception) -> Key:
+        """The key of a listed object that is malformed, logged."""
+        return self._named(msgspec.json.encode(obj), error)
+
+    def _named(self, raw: bytes | msgspec.Raw, error: Exception) -> Key:
+        key, _ = self._complain(raw, error)
+        if not key.name:
+            # It may be one that is held: to leave it out would be to say that it was deleted.
+            raise UnexpectedAnswer(f"answer has a {self._kind} without a name: {error}")
+        return key
+
+    def _complain(self, raw: bytes | msgspec.Raw, error: Exception) -> tuple[Key, int]:
         """Log an object that does not decode; its key and version as far as they can be read."""
         try:
             meta = _PARTIAL.decode(raw).metadata
-            key, version = Key(meta.namespace, meta.name), int(meta.resource_version)
-        except (msgspec.MsgspecError, ValueError):
+            key = Key(meta.namespace or "", meta.name)
+            version = int(meta.resource_version or 0)
+        except msgspec.MsgspecError:
             key, version = Key("", ""), 0
+        except ValueError:
+            version = 0
         log.error(
             "object skipped, it does not decode",
             resource=self._resource.plural,
             key=str(key),
-            error=str(error),
+            error=f"{type(error).__name__}: {error}",
         )
         return key, version
 
@@ -320,15 +372,25 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
+        self._held = 0
+
+    @property
+    def partial(self) -> bool:
+        """Whether the last line is not complete yet."""
+        return bool(self._pieces)
 
     def feed(self, chunk: bytes) -> bytes:
         """All lines that are complete now, newlines included; empty when none is."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._pieces.append(chunk)
+            self._held += len(chunk)
+            if self._held > LONGEST_LINE:
+                raise UnexpectedAnswer(f"an event does not end after {self._held} bytes")
             return b""
         if not self._pieces and end == len(chunk):
             return chunk
         complete = b"".join([*self._pieces, chunk[:end]])
         self._pieces = [chunk[end:]] if end < len(chunk) else []
+        self._held = len(chunk) - end
         return complete

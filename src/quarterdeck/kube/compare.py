@@ -28,7 +28,7 @@ Path = tuple[str, ...]
 Tree = dict[str, Any]
 """FieldsV1: `f:name`, `k:{"key":"value"}`, `v:"value"` to subtrees; a leaf is empty."""
 
-# The server books these under nobody's name.
+# The server records no owner for these.
 _TYPE = frozenset({"apiVersion", "kind"})
 _IDENTITY = frozenset(
     {"name", "generateName", "namespace", "uid", "resourceVersion"}
@@ -122,7 +122,7 @@ def _lacking_map(want: Object, have: Object, owned: Tree, path: Path) -> Iterato
             yield from _lacking(value, current, node, at)
         elif value and isinstance(value, dict) and isinstance(current, dict | None):
             yield from _lacking_map(value, current or {}, {}, at)
-        # A value that says nothing may be booked under nobody's name.
+        # A value that says nothing may have no recorded owner.
         elif value or not _contains(value, current, at):
             yield at
 
@@ -153,7 +153,7 @@ def _lacking_items(want: list[Any], have: list[Any], node: Tree, path: Path) -> 
             continue
         last = place
         if isinstance(item, dict):
-            # One with nothing booked below it, such as an owner reference, is owned whole.
+            # One with no owned field below it, such as an owner reference, is owned whole.
             yield from _lacking(item, have[place], subtree, inside)
 
 
@@ -162,7 +162,7 @@ def _is_leaf(node: Tree) -> bool:
 
 
 def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
-    """The keys and the subtree under which an item of ours is booked; None when it is not."""
+    """The keys and the subtree that record our ownership of an item; None if it is not ours."""
     if not isinstance(item, dict):
         subtree = node.get(f"v:{_compact(item)}")
         return None if subtree is None else (item, subtree)

@@ -6,6 +6,7 @@ setting that turns it off.
 """
 
 import ipaddress
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,9 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     credentials: Credentials = msgspec.field(default_factory=Anonymous)
     tls_server_name: str | None = None
     """The name that the server's certificate must carry, if it is not the host's."""
+    authority: Path | None = None
+    """The file with the server's authorities; before a new connection it is read again if it has
+    changed, and those that are new in it are trusted too."""
     proxy: str | None = None
     namespace: str = "default"
     """Where objects go when nobody says otherwise."""
@@ -40,7 +44,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def host(self) -> str:
         """Host and port, as the metrics name the server."""
-        return urlsplit(self.server).netloc
+        return urlsplit(self.server).netloc.rpartition("@")[2]
 
     def acting_as(self, user: str, groups: Sequence[str] = ()) -> "Connection":
         """The same connection, impersonating somebody.
@@ -58,12 +62,33 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verified_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.SSLContext:
-    """A context that trusts these authorities alone, or the system's when none is given."""
-    tls = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
+    """A context that trusts these authorities alone, or the system's when None is given.
+
+    Of PEM text only the certificates are read: comments may stand beside them. Text without any
+    is a ValueError.
+    """
+    tls = ssl.create_default_context(
+        cafile=ca_file, cadata=None if ca_data is None else certificates_in(ca_data)
+    )
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
     # Without it OpenSSL trusts only self-signed roots, and a kubeconfig may name an intermediate.
     tls.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    # Python 3.13 and newer ask for key identifiers, which the authorities of many clusters lack.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return tls
+
+
+_CERTIFICATE = re.compile(
+    "-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (X509 |TRUSTED )?CERTIFICATE-----"
+)
+
+
+def certificates_in(pem: str) -> str:
+    """The certificates in a PEM text; a ValueError when there is none."""
+    found = [match[0] for match in _CERTIFICATE.finditer(pem)]
+    if not found:
+        raise ValueError("there is no certificate in PEM form")
+    return "\n".join(found) + "\n"
 
 
 def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
@@ -87,6 +112,7 @@ def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Con
     return Connection(
         server=server,
         tls=tls,
+        authority=authority,
         credentials=TokenFile(token),
         proxy=proxy_from_env(server, env),
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
@@ -102,9 +128,26 @@ def proxy_from_env(server: str, env: Mapping[str, str]) -> str | None:
     if not proxy or is_loopback(host):
         return None
     exceptions = (env.get("no_proxy") or env.get("NO_PROXY") or "").split(",")
-    if any(_exempt(host, entry.strip()) for entry in exceptions if entry.strip()):
+    port = parts.port or (80 if parts.scheme == "http" else 443)
+    if any(_exempt(host, port, entry.strip()) for entry in exceptions if entry.strip()):
         return None
-    return proxy if "//" in proxy else f"http://{proxy}"
+    proxy = proxy if "//" in proxy else f"http://{proxy}"
+    if why := unusable_proxy(proxy):
+        raise KubeconfigError(f"{name.upper()}: {why}")
+    return proxy
+
+
+def unusable_proxy(proxy: str) -> str:
+    """Why a proxy cannot be used, without its password; empty when it can."""
+    try:
+        parts = urlsplit(proxy)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not an address"
+    if parts.scheme not in ("http", "https"):
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        return f"{shown!r}: only http and https proxies are supported"
+    return "" if host else "has no host"
 
 
 def is_loopback(host: str) -> bool:
@@ -113,17 +156,28 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
-def _exempt(host: str, entry: str) -> bool:
-    """Whether one entry of NO_PROXY (a name, a domain, an address, a network) covers the host."""
+_ENTRY = re.compile(r"(?P<host>\[[^]]*\]|[^:]*|.*:.*:.*?)(:(?P<port>\d+))?")
+
+
+def _exempt(host: str, port: int, entry: str) -> bool:
+    """Whether one entry of NO_PROXY covers the server.
+
+    It is a name, a domain (`.example.com`, `*.example.com`), an address or a network; a port may
+    follow, and around an IPv6 address brackets.
+    """
     if entry == "*":
         return True
+    bare = _address(entry) is None and _ENTRY.fullmatch(entry)
+    name, only = (bare["host"], bare["port"]) if bare else (entry, None)
+    if only and int(only) != port:
+        return False
+    name = name.strip("[]").lower().removeprefix("*").lstrip(".")
     if address := _address(host):
         try:
-            return address in ipaddress.ip_network(entry, strict=False)
+            return address in ipaddress.ip_network(name, strict=False)
         except ValueError:
             return False
-    name = entry.partition(":")[0].lower().lstrip(".")
-    return host == name or host.endswith(f".{name}")
+    return bool(name) and (host == name or host.endswith(f".{name}"))
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -1,6 +1,6 @@
 """What the API server fills in by itself, as far as we have to know it.
 
-An object that we created with POST is booked with all its fields as ours, those that the server
+The server records all fields of an object that we created with POST as ours, those that the server
 filled in too. A field that has the value which the server would fill in again need not be
 removed. The table need not be complete: for a default that is missing here, an object of its
 kind is written once more after it was created, and is settled then.

@@ -9,19 +9,22 @@
     └── ApiError                    the server said no
         ├── Unauthorized            401
         ├── Forbidden               403
-        ├── NotFound                404
+        ├── NotFound                404 by the API server itself
         ├── Conflict                409 the object changed, or a precondition failed
         │   └── AlreadyExists       409 on a create
         ├── Gone                    410 the version asked for is too old; list again
-        ├── Invalid                 422 (and 400), with the fields at fault
+        ├── Invalid                 422 (and 400, 413), with the fields at fault
         ├── TooManyRequests         429, with the seconds to wait
         └── ServerError             5xx
+    A redirect, and a 404 that a proxy made up, is an ApiError of no kind.
 
 `str()` of each is one line with the request and the server's reason.
 """
 
 # ruff: noqa: N818 - the names are the API server's own words
 
+import math
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -107,11 +110,16 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """We may not do that (403)."""
+    """We may not do that, or nobody may (403); `by_role` tells which."""
+
+    @property
+    def by_role(self) -> bool:
+        """Whether a right of ours is missing, and not a quota or somebody's policy says no."""
+        return _BY_ADMISSION.search(self.message) is None
 
 
 class NotFound(ApiError):
-    """There is no such object, or no such kind (404)."""
+    """There is no such object, or no such kind (404); the API server says so, no proxy."""
 
 
 class Conflict(ApiError):
@@ -138,6 +146,13 @@ class ServerError(ApiError):
     """The server failed (5xx)."""
 
 
+_BY_ADMISSION = re.compile(
+    r"^admission webhook "
+    # An authorizer speaks of the user, and these two of rights that the user has to have.
+    r'| is forbidden: (?!user "|cannot set blockOwnerDeletion|.* attempting to grant )',
+    re.IGNORECASE,
+)
+"""How the server says that the request may be made, but not this object."""
 _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
     401: Unauthorized,
@@ -145,9 +160,12 @@ _BY_CODE: dict[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     410: Gone,
+    413: Invalid,
     422: Invalid,
     429: TooManyRequests,
 }
+_UNKNOWN_PATH = b"404 page not found"
+"""What an API server answers, in place of a Status, about a kind that it does not have."""
 
 
 def api_error(
@@ -155,10 +173,17 @@ def api_error(
 ) -> ApiError:
     """The exception for an answer; a proxy's page instead of a Status is quoted in short."""
     status = parse_status(body)
-    if status is None:
-        said = " ".join(body[:200].decode(errors="replace").split())
-        status = Status(message=said)
-    return error_from_status(method, path, msgspec.structs.replace(status, code=code), retry_after)
+    if status is not None:
+        status = msgspec.structs.replace(status, code=code)
+        return error_from_status(method, path, status, retry_after)
+    said = " ".join(body[:200].decode(errors="replace").split())
+    if 300 <= code < 400:
+        said = "redirects are not followed"
+    status = Status(message=said, code=code)
+    if code == 404 and body.strip() != _UNKNOWN_PATH:
+        # A load balancer's page. Who would believe it would delete what is still there.
+        return ApiError(method, path, status, seconds(retry_after))
+    return error_from_status(method, path, status, retry_after)
 
 
 def error_from_status(
@@ -195,9 +220,10 @@ def parse_status(body: bytes | msgspec.Raw) -> Status | None:
 def seconds(retry_after: str | None) -> float:
     """The wait that a Retry-After header asks for; 0 without one (dates are not used here)."""
     try:
-        return max(0.0, float(retry_after or 0))
+        wait = float(retry_after or 0)
     except ValueError:
         return 0.0
+    return max(0.0, wait) if math.isfinite(wait) else 0.0
 
 
 def _described(status: Status) -> str:
@@ -209,5 +235,5 @@ def _described(status: Status) -> str:
 
 def raise_for(method: str, path: str, code: int, body: bytes, headers: Mapping[str, str]) -> None:
     """Raise the exception for an answer that is not a success."""
-    if code >= 400:
+    if not 200 <= code < 300:
         raise api_error(method, path, code, body, headers.get("retry-after"))

@@ -8,6 +8,7 @@ that names the file, the entry and the field. Verification of TLS cannot be swit
 import base64
 import os
 import ssl
+import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,19 @@ from quarterdeck.kube.auth import (
     TokenFile,
     load_pem_pair,
 )
-from quarterdeck.kube.connection import Connection, is_loopback, proxy_from_env, verified_tls
+from quarterdeck.kube.connection import (
+    Connection,
+    is_loopback,
+    proxy_from_env,
+    unusable_proxy,
+    verified_tls,
+)
 from quarterdeck.kube.errors import KubeconfigError
 from quarterdeck.kube.kubeconfig_files import (
-    Cluster,
     Entry,
     Exec,
-    User,
+    KubeconfigCluster,
+    KubeconfigUser,
     kubeconfig_files,
     read_and_merge,
 )
@@ -66,7 +73,7 @@ def load_kubeconfig(
         raise chosen.error(
             f"cluster {chosen.value.cluster!r} is not defined; there are: {_names(merged.clusters)}"
         )
-    user = Entry(chosen.file, chosen.what, User())
+    user = Entry(chosen.file, chosen.what, KubeconfigUser())
     if chosen.value.user:
         found = merged.users.get(chosen.value.user)
         if found is None:
@@ -82,7 +89,10 @@ def _names(entries: Mapping[str, object]) -> str:
 
 
 def _connection(
-    cluster: Entry[Cluster], user: Entry[User], namespace: str, env: Mapping[str, str]
+    cluster: Entry[KubeconfigCluster],
+    user: Entry[KubeconfigUser],
+    namespace: str,
+    env: Mapping[str, str],
 ) -> Connection:
     settings = cluster.value
     server = _server(cluster)
@@ -93,13 +103,14 @@ def _connection(
         tls=tls,
         credentials=_rotating(user, tls, _credentials(user, cluster, tls, env)),
         tls_server_name=settings.tls_server_name or None,
+        authority=_authority_file(cluster),
         proxy=_proxy(cluster) or proxy_from_env(server, env),
         namespace=namespace or "default",
-        headers=_impersonation(user.value),
+        headers=_impersonation(user),
     )
 
 
-def _server(cluster: Entry[Cluster]) -> str:
+def _server(cluster: Entry[KubeconfigCluster]) -> str:
     server = cluster.value.server
     if not server:
         raise cluster.error("server is not set")
@@ -111,6 +122,10 @@ def _server(cluster: Entry[Cluster]) -> str:
         _ = parts.port
     except ValueError:
         host = None
+    if host and parts.username is not None:
+        raise cluster.error(
+            f"server has a user before the host {host!r}; give username and password of the user"
+        )
     if not host or parts.scheme not in ("http", "https"):
         raise cluster.error(f"server {cluster.value.server!r} is not an http(s) address")
     if parts.scheme == "http" and not is_loopback(host):
@@ -118,7 +133,7 @@ def _server(cluster: Entry[Cluster]) -> str:
     return server.rstrip("/")
 
 
-def _tls(cluster: Entry[Cluster]) -> ssl.SSLContext:
+def _tls(cluster: Entry[KubeconfigCluster]) -> ssl.SSLContext:
     settings = cluster.value
     if settings.insecure_skip_tls_verify:
         raise cluster.error(
@@ -138,7 +153,15 @@ def _tls(cluster: Entry[Cluster]) -> ssl.SSLContext:
         raise cluster.error(f"{field} has no certificate in PEM form") from error
 
 
-def _client_certificate(user: Entry[User], tls: ssl.SSLContext | None) -> None:
+def _authority_file(cluster: Entry[KubeconfigCluster]) -> Path | None:
+    """The file that the authorities are in, unless they are in the kubeconfig itself."""
+    c = cluster.value
+    if c.certificate_authority_data or not c.certificate_authority:
+        return None
+    return cluster.path(c.certificate_authority)
+
+
+def _client_certificate(user: Entry[KubeconfigUser], tls: ssl.SSLContext | None) -> None:
     u = user.value
     certificate = key = ""
     if u.client_certificate_data:
@@ -163,7 +186,9 @@ def _client_certificate(user: Entry[User], tls: ssl.SSLContext | None) -> None:
         ) from error
 
 
-def _rotating(user: Entry[User], tls: ssl.SSLContext | None, others: Credentials) -> Credentials:
+def _rotating(
+    user: Entry[KubeconfigUser], tls: ssl.SSLContext | None, others: Credentials
+) -> Credentials:
     """The credentials; a certificate that is in files is followed as they change."""
     u = user.value
     inline = u.client_certificate_data or u.client_key_data
@@ -173,8 +198,8 @@ def _rotating(user: Entry[User], tls: ssl.SSLContext | None, others: Credentials
 
 
 def _credentials(
-    user: Entry[User],
-    cluster: Entry[Cluster],
+    user: Entry[KubeconfigUser],
+    cluster: Entry[KubeconfigCluster],
     tls: ssl.SSLContext | None,
     env: Mapping[str, str],
 ) -> Credentials:
@@ -183,7 +208,7 @@ def _credentials(
         return ExecPlugin(_exec_settings(user, u.exec, cluster), tls, env)
     if u.auth_provider is not None:
         name = u.auth_provider.get("name", "")
-        raise user.error(f"auth-provider {name!r} no longer exists in Kubernetes; use exec")
+        raise user.error(f"auth-provider {name!r} is not supported here; use exec or a token")
     # As kubectl: the file wins over a token that may have been copied out of it.
     if u.token_file:
         path = user.path(u.token_file)
@@ -191,13 +216,18 @@ def _credentials(
             raise user.error(f"tokenFile {path}: No such file or directory")
         return TokenFile(path)
     if u.token:
-        return StaticHeader.bearer(u.token)
+        try:
+            return StaticHeader.bearer(u.token)
+        except ValueError as error:
+            raise user.error(str(error)) from error
     if u.username:
         return StaticHeader.basic(u.username, u.password)
     return Anonymous()
 
 
-def _exec_settings(user: Entry[User], plugin: Exec, cluster: Entry[Cluster]) -> ExecSettings:
+def _exec_settings(
+    user: Entry[KubeconfigUser], plugin: Exec, cluster: Entry[KubeconfigCluster]
+) -> ExecSettings:
     if plugin.api_version not in _EXEC_VERSIONS:
         raise user.error(
             f"exec.apiVersion {plugin.api_version!r} is not supported; "
@@ -223,7 +253,7 @@ def _exec_settings(user: Entry[User], plugin: Exec, cluster: Entry[Cluster]) -> 
     )
 
 
-def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
+def _cluster_info(cluster: Entry[KubeconfigCluster]) -> dict[str, Any]:
     """What a plugin that asks for it is told about the cluster."""
     c = cluster.value
     info: dict[str, Any] = {"server": c.server}
@@ -242,24 +272,36 @@ def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
     return info
 
 
-def _proxy(cluster: Entry[Cluster]) -> str | None:
+def _proxy(cluster: Entry[KubeconfigCluster]) -> str | None:
     proxy = cluster.value.proxy_url
-    if not proxy:
-        return None
-    scheme = urlsplit(proxy).scheme
-    if scheme not in ("http", "https"):
-        raise cluster.error(f"proxy-url {proxy!r}: only http and https proxies are supported")
-    return proxy
+    if proxy and (why := unusable_proxy(proxy)):
+        raise cluster.error(f"proxy-url {why}")
+    return proxy or None
 
 
-def _impersonation(user: User) -> dict[str, str | Sequence[str]]:
+def _impersonation(user: Entry[KubeconfigUser]) -> dict[str, str | Sequence[str]]:
+    u = user.value
     headers: dict[str, str | Sequence[str]] = {}
-    if user.impersonate:
-        headers["Impersonate-User"] = user.impersonate
-    if user.as_uid:
-        headers["Impersonate-Uid"] = user.as_uid
-    if user.as_groups:
-        headers["Impersonate-Group"] = tuple(user.as_groups)
-    for extra, values in user.as_user_extra.items():
-        headers[f"Impersonate-Extra-{extra}"] = tuple(values)
+    if u.impersonate:
+        headers["Impersonate-User"] = u.impersonate
+    if u.as_uid:
+        headers["Impersonate-Uid"] = u.as_uid
+    if u.as_groups:
+        headers["Impersonate-Group"] = tuple(u.as_groups)
+    for extra, values in u.as_user_extra.items():
+        headers[f"Impersonate-Extra-{_escaped(extra)}"] = tuple(values)
+    for value in headers.values():
+        texts = [value] if isinstance(value, str) else value
+        if any(character in text for text in texts for character in "\r\n\0"):
+            raise user.error("as: a line break in a user, group or extra value")
     return headers
+
+
+_HEADER_NAME = frozenset("!#$&'*+-.^_`|~" + string.ascii_letters + string.digits)
+
+
+def _escaped(extra: str) -> str:
+    """A key as a part of a header's name; the server takes `%2F` for the `/` of a domain's key."""
+    return "".join(
+        chr(byte) if chr(byte) in _HEADER_NAME else f"%{byte:02X}" for byte in extra.encode()
+    )

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import yaml
 
 from quarterdeck.kube.errors import KubeconfigError
 
 
-class Cluster(msgspec.Struct, rename="kebab"):
+class KubeconfigCluster(msgspec.Struct, rename="kebab"):
     """Where a server is, and how its certificate is verified."""
 
     server: str = ""
@@ -48,7 +47,7 @@ class Exec(msgspec.Struct, rename="camel"):
     interactive_mode: str = "IfAvailable"
 
 
-class User(msgspec.Struct, rename="kebab"):
+class KubeconfigUser(msgspec.Struct, rename="kebab"):
     """Who we are."""
 
     client_certificate: str = ""
@@ -70,24 +69,24 @@ class User(msgspec.Struct, rename="kebab"):
 class Context(msgspec.Struct, rename="kebab"):
     """A user at a cluster."""
 
-    cluster: str
+    cluster: str = ""
     user: str = ""
     namespace: str = ""
 
 
 class _NamedCluster(msgspec.Struct):
     name: str
-    cluster: Cluster
+    cluster: KubeconfigCluster = msgspec.field(default_factory=KubeconfigCluster)
 
 
 class _NamedUser(msgspec.Struct):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(msgspec.Struct):
     name: str
-    context: Context
+    context: Context = msgspec.field(default_factory=Context)
 
 
 class _File(msgspec.Struct, rename="kebab"):
@@ -118,25 +117,26 @@ class Entry(msgspec.Struct, Generic[E], frozen=True):
     def decoded(self, field: str, data: str) -> str:
         """The PEM text in a `...-data` field."""
         try:
-            return base64.b64decode(data, validate=True).decode("ascii")
-        except (binascii.Error, UnicodeDecodeError) as error:
+            # Line breaks come from `base64` itself, which wraps; other text beside the PEM blocks
+            # is a comment in whatever encoding.
+            return base64.b64decode("".join(data.split()), validate=True).decode(errors="replace")
+        except (binascii.Error, ValueError) as error:
             raise self.error(f"{field} is not base64 of PEM text") from error
 
     def text(self, field: str, relative: str) -> str:
         """The content of a file that a field names."""
         path = self.path(relative)
         try:
-            return path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "is not text"
-            raise self.error(f"{field} {path}: {why}") from error
+            return path.read_bytes().decode(errors="replace")
+        except OSError as error:
+            raise self.error(f"{field} {path}: {error.strerror}") from error
 
 
 class Merged(msgspec.Struct):
     """All entries of all files, by name."""
 
-    clusters: dict[str, Entry[Cluster]] = {}
-    users: dict[str, Entry[User]] = {}
+    clusters: dict[str, Entry[KubeconfigCluster]] = {}
+    users: dict[str, Entry[KubeconfigUser]] = {}
     contexts: dict[str, Entry[Context]] = {}
     current: str = ""
 
@@ -157,11 +157,17 @@ def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Pa
 
 
 def read_and_merge(files: Sequence[Path]) -> Merged:
-    """All entries of these files."""
-    return _merge([(file, _read(file)) for file in files])
+    """All entries of these files; of several, empty ones are left out."""
+    read = [(file, _read(file)) for file in files]
+    if all(content is None for _, content in read):
+        raise KubeconfigError(f"{files[0]}: is empty")
+    return _merge([(file, content) for file, content in read if content is not None])
 
 
-def _read(file: Path) -> _File:
+def _read(file: Path) -> _File | None:
+    # Here, because a process in a pod has no kubeconfig to read.
+    import yaml
+
     try:
         parsed = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
     except OSError as error:
@@ -173,11 +179,25 @@ def _read(file: Path) -> _File:
     except yaml.YAMLError as error:
         raise KubeconfigError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     if parsed is None:
-        raise KubeconfigError(f"{file}: is empty")
+        return None
     try:
-        return msgspec.convert(parsed, _File)
+        return msgspec.convert(_without_nulls(parsed), _File)
     except msgspec.ValidationError as error:
         raise KubeconfigError(f"{file}: {_readable(error)}") from error
+
+
+def _without_nulls(value: Any) -> Any:
+    """The same without fields that are null, which mean what absent ones do."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        # An extension is not ours: an exec plugin gets it as it is.
+        name: field if name == "extension" else _without_nulls(field)
+        for name, field in value.items()
+        if field is not None
+    }
 
 
 def _readable(error: msgspec.ValidationError) -> str:
@@ -194,7 +214,9 @@ def _merge(files: Sequence[tuple[Path, _File]]) -> Merged:
         for c in content.clusters or ():
             merged.clusters.setdefault(c.name, Entry(file, f"cluster {c.name!r}", c.cluster))
         for u in content.users or ():
-            merged.users.setdefault(u.name, Entry(file, f"user {u.name!r}", u.user or User()))
+            merged.users.setdefault(
+                u.name, Entry(file, f"user {u.name!r}", u.user or KubeconfigUser())
+            )
         for x in content.contexts or ():
             merged.contexts.setdefault(x.name, Entry(file, f"context {x.name!r}", x.context))
     return merged

@@ -1,10 +1,19 @@
 """Decides what of a body may be written to a log; used at verbosity 8 and up.
 
-Nothing of a Secret but its name, no token, no key, no password, wherever in an object it stands:
-in a field that is named so, in a list or a patch, in an environment variable, on a command line,
-in a manifest or a kubeconfig that is itself the text of a field. When in doubt it is hidden: a
-line too little can be asked for elsewhere, a secret in a log cannot be taken back. The server's
-bookkeeping of who owns which field is left out too: it is longer than all the rest.
+What is shown is what is known to be harmless, not what does not look like a secret:
+
+- Nothing of a Secret but its name. Of a body that is no JSON, or longer than READABLE, its size.
+- The data of ConfigMaps, the values of environment variables and headers, arguments and commands
+  as lengths only, unless their name is on a list of harmless ones.
+- A field whose name is that of a secret is hidden, a text or a list of them.
+- A text of several lines, with braces or of over LONGEST characters as its length; what a refusal
+  says, which may quote what was refused, too. In other texts words are hidden that are a token,
+  a password in an address, or come after the name of a secret.
+
+When in doubt it is hidden: a line too little can be asked for elsewhere, a secret in a log cannot
+be taken back. The server's record of who owns which field is left out too: it is longer than all
+the rest. Every step is linear in the size of the body, which is bounded: this runs in the event
+loop.
 """
 
 import re
@@ -14,8 +23,10 @@ import msgspec
 
 LIMIT = 10_000
 """Characters of a body that are written."""
-READABLE = 1_000_000
+READABLE = 200_000
 """Bytes of a body that are looked through; of a longer one only its size is written."""
+LONGEST = 1000
+"""Characters of a text that is shown."""
 HIDDEN = "<hidden>"
 
 _SECRET_PATHS = re.compile(
@@ -23,28 +34,53 @@ _SECRET_PATHS = re.compile(
     r"|/(user)?oauth(access|authorize)tokens"
 )
 _SECRET_NAMES = re.compile(
-    r"passw(or)?d|^pass(phrase)?$|(?<!next)token$|secret$|secret_?(access_?)?key"
-    r"|api_?key|private_?key|client_?key_?data|ssh_?key|tls\.key|\.key$|\.pem$"
-    r"|credential|authorization|dockerc(on)?f|htpasswd|kubeconfig",
+    r"passw(or)?d|pass(phrase)?$|pwd$|(?<!next)tokens?$|secrets?$|secret_?(access_?)?key"
+    r"|(api|access|account|client|encryption|hmac|jwt|license|master|private|session|shared"
+    r"|signing|ssh|storage)[_-]?keys?(?!_?(id|name|ref)$)|client[_-]?key[_-]?data"
+    r"|\.key$|\.pem$|credential|authorization|dockerc(on)?f|htpasswd|kubeconfig",
     re.IGNORECASE,
 )
-_SECRET_MANIFEST = re.compile(r"\bkind\W{1,12}Secret(List)?\b")
-_SECRET_VALUES = re.compile(
-    # private keys, also with their line ends escaped as in JSON
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)"
-    # JSON Web Tokens
-    r"|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
-    # what an Authorization header says
-    r"|(?P<scheme>\b(bearer|basic)\s+)[\w.~+/-]{6,}=*"
-    # a password in an address
-    r"|(?P<address>\w+://[^\s/:@\"]*:)[^\s/@\"]+(?=@)"
-    # an option on a command line
-    r"|(?P<option>--?[\w-]*(passw(or)?d|token|secret|api-?key)[\w-]*=)[^\s\"\\]+"
-    # the fields of a kubeconfig, in YAML or JSON, escaped or not
-    r'|(?P<field>(client-key-data|passw(or)?d|(?<!next)token|id-token|refresh-token)\\*"?\s*:\s*)'
-    r'(?P<quote>\\*")?[^\s"\\,}]+',
-    re.DOTALL | re.IGNORECASE,
+_OPAQUE = frozenset({"data", "binaryData", "stringData"})
+_COMMANDS = frozenset({"args", "command"})
+_HARMLESS_VARIABLES = frozenset(
+    {
+        "CLUSTER_PROFILE",
+        "KUBERNETES_SERVICE_HOST",
+        "KUBERNETES_SERVICE_PORT",
+        "LOG_LEVEL",
+        "NODE_NAME",
+        "OPERATOR_NAME",
+        "POD_IP",
+        "POD_NAME",
+        "POD_NAMESPACE",
+        "RELEASE_VERSION",
+        "TZ",
+    }
 )
+_HARMLESS_OPTIONS = frozenset(
+    {
+        "bind-address",
+        "cluster-profile",
+        "leader-elect",
+        "log-format",
+        "metrics-port",
+        "namespace",
+        "operator",
+        "probes-port",
+        "release-version",
+        "releases",
+        "v",
+        "verbosity",
+    }
+)
+_BETWEEN_WORDS = re.compile(r"""([\s"'`,;(){}\[\]<>\\]+)""")
+_DOCUMENT_MARKS = ("\n", "{", "PRIVATE KEY")
+"""A text with one of these is a document, and what is in it is not known."""
+_SCHEMES = ("bearer", "basic")
+_LONG_WORD = 24
+"""Characters; a word this long with capitals, small letters and digits is no word."""
+_STATUS_FIELDS = ("kind", "apiVersion", "status", "reason", "code")
+_CAUSE_FIELDS = ("reason", "field")
 
 
 def is_secret(path: str) -> bool:
@@ -61,44 +97,66 @@ def loggable(path: str, body: bytes) -> str:
     if len(body) > READABLE:
         return f"<{len(body)} bytes>"
     try:
-        text = msgspec.json.encode(_without_secrets(msgspec.json.decode(body))).decode()
-    except msgspec.MsgspecError:
-        text = _scrubbed(body.decode(errors="replace"))
+        text = msgspec.json.encode(_shown("", msgspec.json.decode(body))).decode()
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return f"<{len(body)} bytes, not JSON>"
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}… ({len(text)} characters)"
 
 
-def _without_secrets(value: Any) -> Any:
+def _shown(name: str, value: Any) -> Any:
+    """What may be seen of the value of a field of this name."""
     match value:
         case str():
-            return _scrubbed(value)
+            if value and _names_secret(name):
+                return HIDDEN
+            return _size(value) if name in _OPAQUE else _without_secrets(value)
+        case list() if name in _COMMANDS:
+            return [_argument(one) if isinstance(one, str) else _shown("", one) for one in value]
         case list():
-            return [_without_secrets(item) for item in value]
+            return [_shown(name if isinstance(one, str) else "", one) for one in value]
         case dict() if value.get("kind") in ("Secret", "SecretList"):
             return _only_named(value)
+        case dict() if value.get("kind") == "Status" and "metadata" in value:
+            return _refusal(value)
         case dict():
-            hidden = _named_value_is_secret(value)
-            return {
-                key: HIDDEN if _hides(key, inner, hidden) else _without_secrets(inner)
-                for key, inner in value.items()
-                if key != "managedFields"
-            }
+            return _shown_fields(name, value)
         case _:
             return value
 
 
-def _hides(key: str, inner: Any, named_value: bool) -> bool:
-    """Whether a field is a secret because of its name, or of the name beside it."""
-    if not isinstance(inner, str) or not inner:
-        return False
-    return _SECRET_NAMES.search(key) is not None or (named_value and key == "value")
+def _shown_fields(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key == "managedFields":
+            continue
+        if name in _OPAQUE and isinstance(value, str):
+            shown[key] = HIDDEN if value and _names_secret(key) else _size(value)
+        elif key == "value":
+            shown[key] = _named_value(fields, value)
+        else:
+            shown[key] = _shown(key, value)
+    return shown
 
 
-def _named_value_is_secret(entry: dict[str, Any]) -> bool:
-    """Whether this is an environment variable, a header or a patch of a field that is a secret."""
-    name = entry.get("name") or entry.get("path")
-    if not isinstance(name, str) or "value" not in entry:
-        return False
-    return _SECRET_NAMES.search(name.rpartition("/")[2]) is not None
+def _named_value(entry: dict[str, Any], value: Any) -> Any:
+    """The value beside a name (a variable, a header) or beside a path (a patch)."""
+    if isinstance(path := entry.get("path"), str):
+        *parents, field = path.split("/")
+        hides = _OPAQUE.union(_COMMANDS, {"env"}).intersection(parents)
+        return _size(value) if hides and isinstance(value, str) else _shown(field, value)
+    name = entry.get("name")
+    if isinstance(value, str) and isinstance(name, str) and name not in _HARMLESS_VARIABLES:
+        return HIDDEN if value and _names_secret(name) else _size(value)
+    return _shown("value", value)
+
+
+def _argument(text: str) -> str:
+    """An argument of a command; whole if it is an option that is known to be harmless."""
+    option, equals, _ = text.partition("=")
+    name = option.removeprefix("--")
+    if name != option and name in _HARMLESS_OPTIONS:
+        return _without_secrets(text)
+    return f"{option}={HIDDEN}" if equals and _names_secret(name) else _size(text)
 
 
 def _only_named(secret: dict[str, Any]) -> dict[str, Any]:
@@ -111,13 +169,76 @@ def _only_named(secret: dict[str, Any]) -> dict[str, Any]:
     return {"kind": secret["kind"], "metadata": named, "data": HIDDEN}
 
 
-def _scrubbed(text: str) -> str:
-    """The text without what looks like a secret; nothing of it where it is a Secret's manifest."""
-    if _SECRET_MANIFEST.search(text):
+def _refusal(status: dict[str, Any]) -> dict[str, Any]:
+    """An answer that is a Status: why, and about which fields, without what it quotes."""
+    shown = {field: status[field] for field in _STATUS_FIELDS if field in status}
+    if message := status.get("message"):
+        shown["message"] = _size(str(message))
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if isinstance(causes, list):
+        shown["causes"] = [
+            {field: cause[field] for field in _CAUSE_FIELDS if field in cause}
+            for cause in causes
+            if isinstance(cause, dict)
+        ]
+    return shown
+
+
+def _names_secret(name: str) -> bool:
+    return len(name) <= LONGEST and _SECRET_NAMES.search(name) is not None
+
+
+def _size(text: str) -> str:
+    return f"<{len(text)} characters>"
+
+
+def _without_secrets(text: str) -> str:
+    """A short line without the words of it that are secret; of any other text its length."""
+    if len(text) > LONGEST or any(mark in text for mark in _DOCUMENT_MARKS):
+        return _size(text)
+    words = _BETWEEN_WORDS.split(text)
+    before = ""
+    for index in range(0, len(words), 2):
+        word = words[index]
+        if not word:
+            continue
+        words[index] = _word(word, before)
+        # `password = X` and `password: X` are three words, and two.
+        before = f"{before}=" if word in ("=", ":", ":=") else word
+    return "".join(words)
+
+
+def _word(word: str, before: str) -> str:
+    """The word, or what of it may be seen after the word before it."""
+    if word in ("=", ":", ":="):
+        return word
+    told = before.rstrip(":=")
+    is_named = told != before or before.startswith("-")
+    if told.lower() in _SCHEMES or (is_named and told and _names_secret(told)):
         return HIDDEN
-    return _SECRET_VALUES.sub(_hide, text)
+    name, sign, value = _assignment(word)
+    if sign and value and _names_secret(name):
+        return f"{name}{sign}{HIDDEN}"
+    scheme, mark, rest = word.partition("://")
+    authority, slash, path = rest.partition("/")
+    if mark and "@" in authority:
+        return f"{scheme}://{HIDDEN}@{authority.rpartition('@')[2]}{slash}{path}"
+    return HIDDEN if _is_opaque(word) else word
 
 
-def _hide(match: re.Match[str]) -> str:
-    kept = match["field"] or match["scheme"] or match["address"] or match["option"] or ""
-    return f"{kept}{match['quote'] or ''}{HIDDEN}"
+def _assignment(word: str) -> tuple[str, str, str]:
+    """A word of the form `name=value` or `name:value`, in its parts."""
+    at = min((found for found in (word.find("="), word.find(":")) if found >= 0), default=-1)
+    return (word[:at], word[at], word[at + 1 :]) if at >= 0 else (word, "", "")
+
+
+def _is_opaque(word: str) -> bool:
+    """Whether a word is a token or a key: long, with letters of both sorts and digits."""
+    return word.startswith("eyJ") or (
+        len(word) >= _LONG_WORD
+        and any(map(str.isdigit, word))
+        and any(map(str.isupper, word))
+        and any(map(str.islower, word))
+        and "/" not in word[:8]
+    )

@@ -7,10 +7,13 @@ Not every server can do it, and those that cannot show it in different ways: `ca
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, TypedObject
+from quarterdeck.kube.client import PAGE, Client
 from quarterdeck.kube.codec import (
+    MALFORMED,
     Added,
     Bookmark,
     Codec,
@@ -19,6 +22,7 @@ from quarterdeck.kube.codec import (
     Failure,
     Listing,
     Modified,
+    Unreadable,
 )
 from quarterdeck.kube.errors import (
     ApiError,
@@ -27,9 +31,9 @@ from quarterdeck.kube.errors import (
     KubeError,
     RequestTimeout,
     ServerError,
+    UnexpectedAnswer,
     error_from_status,
 )
-from quarterdeck.kube.reader import PAGE, Reader
 from quarterdeck.log import get_logger
 
 log = get_logger("kube.cache")
@@ -57,7 +61,11 @@ class Snapshot(Generic[T]):
     def take_page(self, page: Listing[T]) -> None:
         """Gather from one page of a list."""
         identify = self._codec.identify
-        self.objects.update((identify(obj)[0], obj) for obj in page.items)
+        for obj in page.items:
+            try:
+                self.objects[identify(obj)[0]] = obj
+            except MALFORMED as error:
+                self.unreadable.add(self._codec.name_malformed(obj, error))
         self.unreadable.update(page.unreadable)
         self.version, self.complete = int(page.resource_version), not page.next
 
@@ -70,15 +78,24 @@ class Snapshot(Generic[T]):
                 if event.ends_initial_events:
                     self.version, self.complete = event.version, True
                     return events[number + 1 :]
-            elif isinstance(event, (Added, Modified)):
-                self._hold(event.object)
-            elif isinstance(event, Deleted):
-                self._drop(self._codec.identify(event.object)[0])
-            elif event.deleted:
-                self._drop(event.key)
             else:
-                self.unreadable.add(event.key)
+                try:
+                    self._take_one(event)
+                except MALFORMED as error:
+                    self._take_one(self._codec.salvaged(event, error))
         return ()
+
+    def _take_one(self, event: Added[T] | Modified[T] | Deleted[T] | Unreadable) -> None:
+        if isinstance(event, (Added, Modified)):
+            self._hold(event.object)
+        elif isinstance(event, Deleted):
+            self._drop(self._codec.identify(event.object)[0])
+        elif not event.key.name:
+            raise UnexpectedAnswer("an event does not say which object it is about")
+        elif event.deleted:
+            self._drop(event.key)
+        else:
+            self.unreadable.add(event.key)
 
     def _hold(self, obj: T) -> None:
         if self._codec.wants(obj):
@@ -125,7 +142,7 @@ def cannot_stream(error: KubeError) -> bool:
 
 
 async def from_list(
-    client: Reader, codec: Codec[T], path: str, query: Mapping[str, str], known: int
+    client: Client, codec: Codec[T], path: str, query: Mapping[str, str], known: int
 ) -> Snapshot[T]:
     """All objects from a list, of the server's memory if that is not older than what is known."""
 
@@ -146,3 +163,11 @@ async def from_list(
         return await fetch(limit=PAGE, version=None)
     except Gone:  # the storage was compacted between two pages
         return await fetch(limit=0, version=None)
+
+
+async def storage_version(
+    client: Client, codec: Codec[T], path: str, query: Mapping[str, str]
+) -> int:
+    """The version that the storage is at, from a list of one object that is read from it."""
+    async with aclosing(client.pages(codec, path, query, limit=1, resource_version=None)) as pages:
+        return int((await anext(pages)).resource_version)

@@ -58,8 +58,13 @@ class Store(Generic[T]):
         self.add_indexes(indexes or {})
 
     def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
-        """Index by these functions too, what is held already included."""
+        """Index by these functions too, what is held already included.
+
+        A cache is shared, so a name stands for one function.
+        """
         for name, values in indexes.items():
+            if self._indexes.get(name, values) != values:
+                raise ValueError(f"there is another index {name!r} of these objects; rename one")
             self._indexes[name] = values
             index: dict[str, dict[Key, T]] = {}
             self._indexed[name] = index
@@ -67,11 +72,26 @@ class Store(Generic[T]):
                 for value in values(obj):
                     index.setdefault(value, {})[key] = obj
 
-    def subscribe(self, subscriber: Subscriber[T]) -> None:
-        """Call this for every change from now on; what is held already comes first."""
-        self._subscribers.append(subscriber)
+    def subscribe(self, subscriber: Subscriber[T]) -> Callable[[], None]:
+        """Call this for every change from now on; what is held already comes first.
+
+        What comes back ends the subscription.
+        """
+        self._subscribers = [*self._subscribers, subscriber]
         for key, obj in self.objects.items():
             subscriber(Change(key, None, obj))
+
+        def unsubscribe() -> None:
+            # A new list: a change may just be on its way through the old one.
+            self._subscribers = [it for it in self._subscribers if it is not subscriber]
+
+        return unsubscribe
+
+    def clear(self) -> None:
+        """Hold nothing; that is told as if all had been deleted."""
+        for key, held in list(self.objects.items()):
+            self._drop(key, held)
+        self._ended.clear()
 
     def by_index(self, name: str, value: str) -> list[T]:
         """The objects that the index has under this value."""
@@ -149,6 +169,8 @@ class Store(Generic[T]):
             if held_version >= version:
                 return
             if held_uid != uid:
+                if not uid:  # malformed: nothing says that it is another object
+                    return
                 if own:
                     self._end(key, held)
                 else:

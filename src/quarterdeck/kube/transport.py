@@ -2,7 +2,8 @@
 
 Sent again is only what is safe: reads after a lost connection, 429 or 503; writes after 429 or
 when the connection was never made, because then the server has not seen them; anything once
-after a 401 if there are new credentials. All of it within the request's time-out.
+after a 401 if there may be new credentials, on a new connection, because a connection keeps the
+client certificate that it was made with. All of it within the request's time-out.
 """
 
 import asyncio
@@ -15,7 +16,8 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from quarterdeck.kube.backoff import Backoff
+from quarterdeck.kube.auth import renewals
+from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.connection import Connection
 from quarterdeck.kube.errors import (
     ConnectionFailed,
@@ -24,6 +26,7 @@ from quarterdeck.kube.errors import (
     ServerError,
     TooManyRequests,
     Unauthorized,
+    UnexpectedAnswer,
     raise_for,
 )
 from quarterdeck.kube.metrics import RequestMetrics
@@ -39,6 +42,8 @@ ATTEMPTS = 5
 LONGEST_WAIT = 10.0
 """Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
 
+_JSON = "application/json"
+
 Query = Mapping[str, str]
 
 
@@ -52,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     accept: str = ""
     """In which form the answer is wanted; empty for plain JSON."""
+    any_form: bool = False
+    """Whether an answer that is not JSON is one too: `/readyz` answers with a word."""
 
     @property
     def write(self) -> bool:
@@ -98,12 +105,16 @@ class Transport:
     async def send(self, request: Request, timeout: float) -> bytes:
         """The body of the answer; an exception of `quarterdeck.kube.errors` otherwise."""
         deadline = time.monotonic() + timeout
-        backoff = Backoff(0.1, 5.0)
+        retries = Retries(Backoff(base=0.1, limit=5.0, jitter=0.5))
+        renewed = False
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self._attempt(request, deadline - time.monotonic())
             except KubeError as error:
-                again = self._retry_delay(request, error, backoff)
+                again = _retry_delay(request, error, retries)
+                if isinstance(error, Unauthorized) and not renewed:
+                    renewed = True
+                    again = retries.next() if self.connection.credentials.rejected() else None
                 if again is None or attempt == ATTEMPTS:
                     raise
                 if again > LONGEST_WAIT or time.monotonic() + again >= deadline:
@@ -112,26 +123,11 @@ class Transport:
                 await asyncio.sleep(again)
         raise AssertionError  # the last attempt returned or raised
 
-    def _retry_delay(self, request: Request, error: KubeError, backoff: Backoff) -> float | None:
-        """Seconds until the request may be sent again, None if it may not."""
-        match error:
-            case TooManyRequests():
-                return error.retry_after or backoff.next()
-            case Unauthorized():
-                fresh = backoff.failures == 0 and self.connection.credentials.rejected()
-                return backoff.next() if fresh else None
-            case ServerError(code=503) if not request.write:
-                return error.retry_after or backoff.next()
-            case ConnectionFailed() if not (request.write and error.sent):
-                return backoff.next()
-            case _:
-                return None
-
     async def _attempt(self, request: Request, timeout: float) -> bytes:
         started = time.monotonic()
         with self._explained(request, timeout) as exchange:
             async with asyncio.timeout(timeout):
-                text = self._text(request, await self.connection.credentials.authorization())
+                text = self._text(request, await self._authorization())
                 wire = await self._wires.take()
                 try:
                     self._allow(request, exchange)
@@ -141,7 +137,7 @@ class Transport:
             self._heard(head, exchange)
         if enabled(6):
             _log_exchange(request, head.status, body, time.monotonic() - started)
-        raise_for(request.method, request.path, head.status, body, head.headers)
+        _expect(request, head, body)
         return body
 
     @contextlib.asynccontextmanager
@@ -149,7 +145,7 @@ class Transport:
         """An answer to be read as it comes; the whole of it is bounded by the time-out."""
         started = time.monotonic()
         with self._explained(request, timeout) as exchange:
-            text = self._text(request, await self.connection.credentials.authorization())
+            text = self._text(request, await self._authorization())
             wire = await self._wires.take()
             # Not asyncio.timeout: who reads may be busy elsewhere when the time is over.
             end = asyncio.get_running_loop().call_later(timeout, wire.lose, TimeoutError())
@@ -157,11 +153,15 @@ class Transport:
                 self._allow(request, exchange)
                 head = await wire.begun(text)
                 self._heard(head, exchange)
-                if head.status >= 400:
+                if head.status != 200:
                     body = b"".join([part async for part in wire])
                     if head.status == 401:
                         self.connection.credentials.rejected()
-                    raise_for(request.method, request.path, head.status, body, head.headers)
+                    _expect(request, head, body)
+                    raise UnexpectedAnswer(
+                        f"{request.method} {request.path}: answer is {head.status}, not a stream"
+                    )
+                _expect(request, head)
                 log.v(6).info("watch opened", path=request.target, status=head.status)
                 yield wire
             finally:
@@ -195,14 +195,22 @@ class Transport:
 
     def _heard(self, head: Head, exchange: _Exchange) -> None:
         exchange.code = str(head.status)
+        if head.status == 401:
+            self._wires.retire()
         self.clock.hear(head.headers.get("date"))
+
+    async def _authorization(self) -> str | None:
+        credentials = self.connection.credentials
+        value = await credentials.authorization()
+        self._wires.use_certificate(renewals(credentials))
+        return value
 
     def _text(self, request: Request, authorization: str | None) -> bytes:
         """The request as it is sent."""
         lines = [
             f"{request.method} {self._path}{request.target} HTTP/1.1",
             *self._same_for_all,
-            f"Accept: {request.accept or 'application/json'}",
+            f"Accept: {request.accept or _JSON}",
         ]
         if request.write:
             lines.append(f"Content-Length: {len(request.body)}")
@@ -216,6 +224,19 @@ class Transport:
         return text.encode() + request.body
 
 
+def _retry_delay(request: Request, error: KubeError, retries: Retries) -> float | None:
+    """Seconds until the request may be sent again, None if it may not."""
+    match error:
+        case TooManyRequests():
+            return error.retry_after or retries.next()
+        case ServerError(code=503) if not request.write:
+            return error.retry_after or retries.next()
+        case ConnectionFailed() if not (request.write and error.sent):
+            return retries.next()
+        case _:
+            return None
+
+
 def _header_lines(connection: Connection) -> list[str]:
     lines = [
         f"Host: {connection.host}",
@@ -225,6 +246,15 @@ def _header_lines(connection: Connection) -> list[str]:
     for name, values in connection.headers.items():
         lines += [f"{name}: {value}" for value in ([values] if isinstance(values, str) else values)]
     return lines
+
+
+def _expect(request: Request, head: Head, body: bytes = b"") -> None:
+    """Raise unless the answer is a success, in the form that was asked for."""
+    if not 200 <= head.status < 300:
+        raise_for(request.method, request.path, head.status, body, head.headers)
+    form = head.headers.get("content-type", _JSON)
+    if not (form.startswith(_JSON) or request.any_form):
+        raise UnexpectedAnswer(f"{request.method} {request.path}: answer is {form}, not JSON")
 
 
 def _log_exchange(request: Request, status: int, body: bytes, took: float) -> None:

@@ -1,0 +1,209 @@
+"""What a cache holds of one resource, for its readers; `cache` keeps it current.
+
+All users of a cache share its objects: **do not change an object that you got from a cache**; copy
+it first. `store` decides what an event does to the objects; here is which objects belong to the
+cache, how recent they are known to be, and what an event that cannot be read does.
+"""
+
+import asyncio
+import builtins
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.kube.codec import (
+    MALFORMED,
+    Added,
+    Bookmark,
+    Codec,
+    Deleted,
+    Event,
+    Failure,
+    Modified,
+    Unreadable,
+)
+from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status
+from quarterdeck.kube.paths import collection, selectors
+from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.store import Index, Store, Subscriber
+
+T = TypeVar("T", bound="TypedObject | Object")
+
+
+class Untraceable(UnexpectedAnswer):
+    """An event does not say which object changed: the cache needs all objects again."""
+
+
+class Held(Generic[T]):
+    """The objects of one resource, as far as the server has told of them."""
+
+    def __init__(
+        self,
+        codec: Codec[T],
+        resource: Resource[T],
+        *,
+        only: Key,
+        label_selector: str,
+        field_selector: str,
+        indexes: Mapping[str, Index[T]] | None,
+        holds_all: bool,
+    ) -> None:
+        """Hold what the selectors let through; `only` names a namespace, or a single object."""
+        self.resource = resource
+        self._codec = codec
+        self._holds_all = holds_all
+        self._store: Store[T] = Store(codec.identify, indexes)
+        self._path = collection(resource, only.namespace)
+        self._query = selectors(label_selector, field_selector, only.name)
+        self._only = only
+        self._labels_match = parse_selector(label_selector).matches
+        self._by_fields = bool(field_selector)
+        self._stale = True  # what is held does not connect to a watch: all objects are needed
+        self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
+        self._refilled = asyncio.Event()
+        self._missing = False
+        self._lost_at: float | None = None
+        self.recent_at = -math.inf
+        """What is held is known to be what the storage held then (`time.monotonic`), or later."""
+
+    def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
+        """Index by these functions too; another one of the same name is a ValueError."""
+        self._store.add_indexes(indexes)
+
+    # --- reading
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list is complete."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return when the first list is complete."""
+        await self._synced.wait()
+
+    @property
+    def missing(self) -> bool:
+        """Whether the server has no such resource type; the cache keeps watching for it."""
+        return self._missing
+
+    @property
+    def lost_for(self) -> float:
+        """Seconds since the watch was lost; 0 while it is open."""
+        return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+
+    async def wait_answered(self) -> None:
+        """Return when the first list is complete, or the server has no such resource type."""
+        await self._answered.wait()
+
+    def get(self, key: Key) -> T | None:
+        """The object, shared: do not change it."""
+        return self._store.objects.get(key)
+
+    def list(self) -> builtins.list[T]:
+        """All objects, shared: do not change them."""
+        return list(self._store.objects.values())
+
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """The objects that an index has under a value, shared: do not change them."""
+        return self._store.by_index(name, value)
+
+    def __len__(self) -> int:
+        return len(self._store.objects)
+
+    def subscribe(self, subscriber: Subscriber[T]) -> Callable[[], None]:
+        """Call a function for each change, in the event loop, from now on.
+
+        The objects that the cache already holds come first, as added. The function must be quick
+        and must not raise. Call what is returned to end the subscription.
+        """
+        return self._store.subscribe(subscriber)
+
+    # --- how recent it is; see `recency.py`
+
+    @property
+    def version(self) -> int:
+        """The watch has told everything up to this version."""
+        return self._store.version
+
+    def prove(self, at: float) -> None:
+        """Take it that what is held is what the storage held at that time."""
+        self.recent_at = max(self.recent_at, at)
+
+    async def wait_recent(self, since: float) -> None:
+        """Return when what is held is known to be at least as recent as that."""
+        while self.recent_at < since:
+            self._refilled.clear()
+            await self._refilled.wait()
+
+    # --- our own writes; the client calls these while the cache runs
+
+    def put(self, obj: T) -> None:
+        """Store the answer to a write, unless the cache has a newer one or does not select it."""
+        if self._admits(obj):
+            self._store.put(self._codec.trimmed(obj))
+
+    def forget(self, key: Key, uid: str) -> None:
+        """Remove an object that we deleted."""
+        self._store.forget(key, uid)
+
+    def _admits(self, obj: T) -> bool:
+        """Whether the server would send us this object; when unsure, the watch decides."""
+        try:
+            key = self._codec.identify(obj)[0]
+        except MALFORMED:
+            return False
+        only = self._only
+        if (only.namespace and key.namespace != only.namespace) or (
+            only.name and key.name != only.name
+        ):
+            return False
+        if self._by_fields and key not in self._store.objects:
+            return False
+        return self._codec.wants(obj) and self._labels_match(self._codec.labels(obj))
+
+    # --- events
+
+    def _apply(self, events: Sequence[Event[T]]) -> None:
+        """Apply events to the store; this is the hottest loop, so the common kind comes first."""
+        store = self._store
+        lean = self._codec.lean
+        upsert = store.upsert if self._holds_all else self._upsert_wanted
+        pending = iter(events)
+        event: Event[T] | None = None
+        while True:
+            try:
+                for event in pending:
+                    if isinstance(event, (Modified, Added)):
+                        upsert(lean(event.object))
+                    elif isinstance(event, Deleted):
+                        store.delete(lean(event.object))
+                    elif isinstance(event, Bookmark):
+                        store.advance(event.version)
+                    elif isinstance(event, Failure):
+                        raise error_from_status("WATCH", self._path, event.object)
+                    else:
+                        self._pass_over(event)
+                break
+            except MALFORMED as error:
+                if event is None:
+                    raise
+                self._pass_over(self._codec.salvaged(event, error))
+
+    def _upsert_wanted(self, obj: T) -> None:
+        if self._codec.wants(obj):
+            self._store.upsert(obj)
+        else:
+            self._store.advance(self._codec.identify(obj)[2])
+
+    def _pass_over(self, event: Unreadable) -> None:
+        """Apply what can be read of an unreadable event: a deletion, and the resource version."""
+        if not event.traceable:
+            self._stale = True
+            raise Untraceable(f"WATCH {self._path}: an event does not say what it is about")
+        if event.deleted:
+            self._store.delete_key(event.key, event.version)
+        else:
+            self._store.advance(event.version)
