@@ -5,14 +5,22 @@ A line that only some readers want says at which verbosity it speaks: `log.v(4).
 below that verbosity it costs two attribute reads, so it may stand in a hot path.
 Lines go to standard error, as text for people or JSON for machines. Never hand a Secret's
 data, a token or a private key to a logger.
+
+structlog renders the lines. It is imported for the first line, not with this module: it brings
+rich with it, which takes longer to import than a program needs to connect to its API server.
 """
 
 import logging
+import os
 import sys
-from typing import Any, Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 import msgspec
-import structlog
+
+from quarterdeck.terminal import visible, wants_colours
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
 
 NORMAL, DEBUG, TRACE, TRACE_ALL = 2, 4, 6, 8
 
@@ -46,7 +54,31 @@ class _Output:
 
     verbosity = NORMAL
     stream: TextIO | None = None
-    processors: tuple[structlog.typing.Processor, ...] = ()
+    fmt: LogFormat = "text"
+    colours = False
+    processors: "tuple[Processor, ...]" = ()
+    """What a line goes through; empty until it is needed."""
+
+
+class _LibraryLines(logging.Formatter):
+    """Renders the lines of libraries as ours."""
+
+    def __init__(self, fmt: LogFormat, *, colours: bool) -> None:
+        super().__init__()
+        self._style_of_ours = (fmt, colours)
+        self._formatter: logging.Formatter | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        if self._formatter is None:
+            from structlog import stdlib
+
+            fmt, colours = self._style_of_ours
+            stamp, *rendered = _processors(fmt, colours=colours)
+            self._formatter = stdlib.ProcessorFormatter(
+                foreign_pre_chain=[stdlib.add_log_level, stamp],
+                processors=[stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
+            )
+        return self._formatter.format(record)
 
 
 class _Silent:
@@ -124,30 +156,41 @@ def configure(
     """Send all lines, those of libraries on the standard logging too, to one stream."""
     stream = stream or sys.stderr
     set_verbosity(verbosity)
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    renderer = _renderer(fmt, colours=stream.isatty())
     _Output.stream = stream
-    _Output.processors = (stamp, structlog.processors.format_exc_info, renderer)
+    _Output.fmt = fmt
+    _Output.colours = wants_colours(os.environ, terminal=stream.isatty())
+    _Output.processors = ()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_log_level, stamp],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                renderer,
-            ],
-        )
-    )
+    handler.setFormatter(_LibraryLines(fmt, colours=_Output.colours))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
 
 
-def _renderer(fmt: LogFormat, *, colours: bool) -> structlog.typing.Processor:
+def prepare() -> None:
+    """Import what renders lines, where there is time for it; the first line does so otherwise."""
+    if not _Output.processors:
+        _Output.processors = _processors(_Output.fmt, colours=_Output.colours)
+
+
+def _processors(fmt: LogFormat, *, colours: bool) -> "tuple[Processor, ...]":
+    from structlog.processors import TimeStamper, format_exc_info
+
+    stamp = TimeStamper(fmt="iso", utc=True)
+    return stamp, format_exc_info, _renderer(fmt, colours=colours)
+
+
+def _renderer(fmt: LogFormat, *, colours: bool) -> "Processor":
     """What turns a line's fields into the line."""
     if fmt == "text":
-        return structlog.dev.ConsoleRenderer(colors=colours)
+        from structlog.dev import ConsoleRenderer
+
+        console = ConsoleRenderer(colors=colours)
+
+        def show(logger: Any, method: str, line: Any) -> Any:
+            return console(logger, method, {k: _visible(k, v) for k, v in line.items()})
+
+        return show
     encoder = msgspec.json.Encoder(enc_hook=str)
 
     def render(_logger: Any, _method: str, line: Any) -> str:
@@ -156,10 +199,16 @@ def _renderer(fmt: LogFormat, *, colours: bool) -> structlog.typing.Processor:
     return render
 
 
+def _visible(field: str, value: Any) -> Any:
+    """The value as a terminal may get it; a traceback keeps its lines."""
+    return visible(value, lines=field == "exception") if isinstance(value, str) else value
+
+
 def _write(level: str, event: str, fields: dict[str, Any]) -> None:
     """Render one line and write it in one call, so that lines never mix."""
-    if not _Output.processors:
+    if _Output.stream is None:
         configure(verbosity=_Output.verbosity)
+    prepare()
     line: Any = {"event": event, "level": level, **fields}
     for processor in _Output.processors:
         line = processor(None, level, line)

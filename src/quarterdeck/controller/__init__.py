@@ -4,23 +4,40 @@ An operator needs `Controller`, `Watch` and the `Manager` that it is set up with
 `docs/writing-an-operator.md`. A program that runs operators needs `Process`.
 """
 
-from quarterdeck.controller.backoff import Backoff
 from quarterdeck.controller.controller import Controller, ControllerCrashed
 from quarterdeck.controller.election import LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.finalizer import Finalizer
+from quarterdeck.controller.group import Group
 from quarterdeck.controller.manager import Manager
 from quarterdeck.controller.metadata import controller_of, key_of, owned_by
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError
 from quarterdeck.controller.process import NothingToRun, Operator, Process, Settings
 from quarterdeck.controller.result import DONE, InvalidSpec, Result
-from quarterdeck.controller.watch import Watch, spec_changed, to_owner, to_self
+from quarterdeck.controller.selection import Selection
+from quarterdeck.controller.tasks import TaskEnded
+from quarterdeck.controller.telling import Fault, StatusWriter
+from quarterdeck.controller.unconnected import recorded_uses
+from quarterdeck.controller.uses import UndeclaredWrite, Use, Write
+from quarterdeck.controller.watch import (
+    Watch,
+    spec_changed,
+    to_labelled,
+    to_owner,
+    to_self,
+    to_singleton,
+)
+from quarterdeck.kube.backoff import Backoff
 
 __all__ = [
     "DONE",
     "Backoff",
     "Controller",
     "ControllerCrashed",
+    "Fault",
+    "Finalizer",
+    "Group",
     "InvalidSpec",
     "LeadershipLost",
     "Manager",
@@ -31,13 +48,22 @@ __all__ = [
     "Process",
     "Recorder",
     "Result",
+    "Selection",
     "Settings",
+    "StatusWriter",
+    "TaskEnded",
     "Timing",
+    "UndeclaredWrite",
+    "Use",
     "Watch",
+    "Write",
     "controller_of",
     "key_of",
     "owned_by",
+    "recorded_uses",
     "spec_changed",
+    "to_labelled",
     "to_owner",
     "to_self",
+    "to_singleton",
 ]

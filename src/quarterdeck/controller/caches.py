@@ -1,11 +1,19 @@
-"""One cache per resource and selector, shared by every controller of the process."""
+"""One cache per resource and selection, shared by every controller of the process.
+
+A cache runs while somebody holds it: an operator from its start, a group of controllers while it
+is started.
+"""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar, cast
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
+from quarterdeck.controller.following import follow
+from quarterdeck.controller.selection import ALL, Selection
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache, Client
 from quarterdeck.kube.collector import settle_collector
 from quarterdeck.kube.store import Index
@@ -14,10 +22,11 @@ T = TypeVar("T", bound=TypedObject | Object)
 
 
 class CacheKey(NamedTuple):
-    """What makes two wishes for a cache the same one."""
+    """Which cache two requests share."""
 
     api_version: str
     plural: str
+    type: type
     namespace: str
     name: str
     label_selector: str
@@ -35,6 +44,20 @@ class CacheKey(NamedTuple):
         return " ".join(where)
 
 
+def cache_key(resource: Resource[Any], selection: Selection) -> CacheKey:
+    """Which cache holds these objects."""
+    return CacheKey(
+        resource.api_version,
+        resource.plural,
+        resource.type,
+        selection.namespace if resource.namespaced else "",
+        selection.name,
+        str(selection.labels),
+        selection.fields,
+        selection.all_managed_fields,
+    )
+
+
 class Caches:
     """The caches that the operators of one process have asked for."""
 
@@ -42,59 +65,86 @@ class Caches:
         self._client = client
         self._managers = tuple(field_managers)
         self._caches: dict[CacheKey, Cache[Any]] = {}
+        self._held: Counter[CacheKey] = Counter()
+        self._running: dict[CacheKey, asyncio.Task[None]] = {}
+        self._locks: dict[CacheKey, asyncio.Lock] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._writers: tuple[Client, ...] = ()
 
     def get(
         self,
         resource: Resource[T],
+        selection: Selection = ALL,
         *,
-        namespace: str = "",
-        name: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
-        all_managed_fields: bool = False,
     ) -> tuple[CacheKey, Cache[T]]:
         """The cache for these objects, the same one for everybody who asks for the same."""
-        key = CacheKey(
-            resource.api_version,
-            resource.plural,
-            namespace if resource.namespaced else "",
-            name,
-            label_selector,
-            field_selector,
-            all_managed_fields,
-        )
+        key = cache_key(resource, selection)
         cache = self._caches.get(key)
         if cache is None:
             cache = self._caches[key] = Cache(
                 self._client,
                 resource,
                 namespace=key.namespace,
-                name=name,
-                label_selector=label_selector,
-                field_selector=field_selector,
+                name=key.name,
+                label_selector=key.label_selector,
+                field_selector=key.field_selector,
                 own_manager=self._managers,
-                keep_all_managed_fields=all_managed_fields,
+                keep_all_managed_fields=key.all_managed_fields,
             )
         cache.add_indexes(indexes or {})
         return key, cast("Cache[T]", cache)
 
-    @contextmanager
-    def hearing_writes(self, clients: Iterable[Client]) -> Iterator[None]:
-        """While this lasts, the answers to the writes of these clients reach the caches."""
-        with ExitStack() as stack:
-            for client in clients:
-                for cache in self._caches.values():
-                    stack.enter_context(client.listening(cache.resource, cache))
-            yield
+    def hold(self, key: CacheKey) -> None:
+        """Keep this cache up to date until it is released as often as it was held."""
+        self._held[key] += 1
+        if self._held[key] == 1 and self._tasks is not None:
+            self._start(self._tasks, key)
 
-    async def run(self, wanted: Collection[CacheKey]) -> None:
-        """Keep these caches up to date until cancelled."""
+    def release(self, key: CacheKey) -> None:
+        """Stop holding the cache; it is emptied when nobody holds it."""
+        self._held[key] -= 1
+        if not self._held[key] and key in self._running:
+            self._running.pop(key).cancel()
+
+    async def run(self, writers: Collection[Client]) -> None:
+        """Keep the caches that are held up to date, until cancelled.
+
+        The answers to the writes of these clients reach them at once.
+        """
+        self._writers = tuple(writers)
         async with asyncio.TaskGroup() as tasks:
-            for key in wanted:
-                cache = self._caches[key]
-                tasks.create_task(cache.run(), name=f"cache of {key}")
-                tasks.create_task(_settle_after(cache), name=f"first list of {key}")
+            self._tasks = tasks
+            for key in +self._held:
+                self._start(tasks, key)
+            await asyncio.Event().wait()
+
+    def _start(self, tasks: asyncio.TaskGroup, key: CacheKey) -> None:
+        name = f"cache of {key}"
+        work = self._follow(key, name)
+        task = tasks.create_task(guarded(name, work), name=name)
+        # Not at the end of `_follow`: one that is released before it has begun never gets there.
+        task.add_done_callback(lambda _: self._empty(key))
+        task.add_done_callback(lambda _: work.close())
+        self._running[key] = task
+
+    def _empty(self, key: CacheKey) -> None:
+        """Empty the cache if nobody holds it and nobody is still on the way to the end."""
+        lock = self._locks.get(key)
+        if not self._held[key] and not (lock is not None and lock.locked()):
+            self._caches[key].reset()
+
+    async def _follow(self, key: CacheKey, name: str) -> None:
+        cache = self._caches[key]
+        # One that was released just now may still be on its way to its end.
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            with ExitStack() as stack:
+                for client in self._writers:
+                    stack.enter_context(client.listening(cache.resource, cache))
+                async with asyncio.TaskGroup() as tasks:
+                    follow(tasks, cache, name)
+                    first = f"first list of {key}"
+                    tasks.create_task(guarded(first, _settle_after(cache)), name=first)
 
 
 async def _settle_after(cache: Cache[Any]) -> None:

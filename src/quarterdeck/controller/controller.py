@@ -6,10 +6,14 @@ at any time and any number of times. What it raises decides what comes next:
 | raised | what happens |
 |---|---|
 | nothing | the failures of the key are forgotten; `requeue_after` is honoured |
-| `Conflict` | somebody was faster: tried again, with back-off, without a fuss |
-| `InvalidSpec` | logged and counted; not tried again until the object changes |
+| `Conflict` | the object has changed: tried again with back-off, logged only if it repeats |
+| `InvalidSpec` | told, logged and counted; not tried again until the object changes |
+| `AlreadyExists`, `Forbidden`, `Invalid` | told, logged and counted; tried again with back-off |
 | `LeadershipLost` | the process ends |
+| a cancellation that nobody asked for | the process ends |
 | any other | logged and counted; tried again with back-off |
+
+Told means: the object's condition and one event, where the controller has a `StatusWriter`.
 """
 
 import asyncio
@@ -17,13 +21,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from quarterdeck.api.meta import Key
-from quarterdeck.controller.backoff import Backoff
 from quarterdeck.controller.election import LeadershipLost
 from quarterdeck.controller.metrics import ControllerFigures
 from quarterdeck.controller.queue import Queue
 from quarterdeck.controller.result import InvalidSpec, Result
+from quarterdeck.controller.tasks import was_asked_to_end
+from quarterdeck.controller.telling import Fault, StatusWriter, fault_in
 from quarterdeck.controller.watch import Watch
 from quarterdeck.kube import Conflict, KubeError
+from quarterdeck.kube.backoff import Backoff
 from quarterdeck.log import get_logger
 
 log = get_logger("controller")
@@ -31,16 +37,17 @@ log = get_logger("controller")
 SLICE = 0.005
 """Seconds that reconciles which never wait may run before others get their turn."""
 
-PATIENCE = 1.0
+CONFLICT_WARNING_AFTER = 1.0
 """A conflict that is tried again only after more seconds than this has happened often."""
 
 Reconcile = Callable[[Key], Awaitable[Result]]
+Tell = Callable[[Key, Fault], Awaitable[None]]
 
 
 class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
-    """A controller cannot go on; the process has to end instead of limping on."""
+    """A controller cannot continue, so the process ends."""
 
-    def __init__(self, controller: str, error: Exception) -> None:
+    def __init__(self, controller: str, error: BaseException) -> None:
         super().__init__(f"controller {controller}: {type(error).__name__}: {error}")
 
 
@@ -57,22 +64,27 @@ class Controller:
         needs_leader: bool = True,
         backoff: Backoff | None = None,
         at_start: Sequence[Key] = (),
+        status: StatusWriter[Any] | None = None,
     ) -> None:
-        """Reconcile what the watches say, and the keys of `at_start` once when it starts."""
+        """Reconcile what the watches say, and the keys of `at_start` once when it starts.
+
+        `status` says on an object what is wrong with it, when its reconcile raises that.
+        """
         self.name = name
         self.watches = tuple(watches)
         self.workers = workers
         self.needs_leader = needs_leader
         self.at_start = tuple(at_start)
+        self.status = status
         self._reconcile = reconcile
         self._backoff = backoff
         self._queue: Queue | None = None
         self._log = log.bind(controller=name)
 
-    def start(self, clock: Callable[[], float]) -> "Workers":
-        """The controller's queue and workers, not yet running."""
+    def start(self, clock: Callable[[], float], tell: Tell | None = None) -> "Workers":
+        """The controller's queue and workers, not yet running; `tell` says faults on objects."""
         self._queue = Queue(clock=clock, backoff=self._backoff)
-        return Workers(self, self._queue, clock)
+        return Workers(self, self._queue, clock, tell)
 
     def wake(self, key: Key) -> None:
         """Reconcile this key soon, for a reason that no watch sees; nothing before the start."""
@@ -87,11 +99,18 @@ class Controller:
 class Workers:
     """A controller at work."""
 
-    def __init__(self, controller: Controller, queue: Queue, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        queue: Queue,
+        clock: Callable[[], float],
+        tell: Tell | None = None,
+    ) -> None:
         self.controller = controller
         self.queue = queue
         self.figures = ControllerFigures(controller.name, controller.workers, queue)
         self._clock = clock
+        self._tell = tell
         self._reconcile = controller.reconcile
         self._idle: list[asyncio.Future[None]] = []
         self._draining = False
@@ -105,7 +124,7 @@ class Workers:
                 tasks.create_task(self._work(), name=f"{self.controller.name} worker {number}")
 
     def drain(self) -> None:
-        """Begin no more reconciles; `run` returns when those that run have ended."""
+        """Start no more reconciles; `run` returns when the running ones have ended."""
         self._draining = True
         while self._idle:
             self._wake_one()
@@ -115,6 +134,11 @@ class Workers:
             await self._take_and_run()
         except LeadershipLost:
             raise
+        except asyncio.CancelledError as error:
+            if was_asked_to_end():
+                raise
+            # A future that it waited for was cancelled: without this, the worker would be gone.
+            raise ControllerCrashed(self.controller.name, error) from error
         except Exception as error:
             raise ControllerCrashed(self.controller.name, error) from error
 
@@ -138,28 +162,45 @@ class Workers:
             after = (await self._reconcile(key)).requeue_after
         except LeadershipLost:
             raise
-        except InvalidSpec as fault:
-            self.queue.done(key)
-            results["error"] += 1
-            self.figures.terminal += 1
-            self._log.warning("invalid spec", key=str(key), error=str(fault))
-        except Conflict as error:
-            results["error"] += 1
-            delay = self.queue.retry(key)
-            # Somebody being faster is nothing to write about, unless it goes on and on.
-            say = self._log.warning if delay > PATIENCE else self._log.v(4).info
-            say("conflict", key=str(key), error=str(error), retry_after=round(delay, 3))
         except Exception as error:
             results["error"] += 1
-            self._report(key, error, self.queue.retry(key))
+            told = await self._told(key, error)
+            if isinstance(error, InvalidSpec) and told:
+                self.queue.given_up(key)
+                self.figures.terminal += 1
+                self._log.warning("invalid spec", key=str(key), error=str(error))
+            else:
+                self._report(key, error, self.queue.retry(key))
         else:
             results["success" if after is None else "requeue_after"] += 1
             self.queue.done(key, requeue_after=after)
 
+    async def _told(self, key: Key, error: Exception) -> bool:
+        """Whether the object says what is wrong with it, as far as that is for it to say."""
+        fault = fault_in(error)
+        if fault is None or self._tell is None:
+            return True
+        try:
+            await self._tell(key, fault)
+        except LeadershipLost:
+            raise
+        except Exception as refused:
+            say = self._log.v(4).info if isinstance(refused, Conflict) else self._log.warning
+            say("fault not told", key=str(key), fault=fault.message, error=str(refused))
+            return False
+        return True
+
     def _report(self, key: Key, error: Exception, delay: float) -> None:
         """One line for what the server said; a traceback for what we did not expect."""
-        say = self._log.error if isinstance(error, KubeError) else self._log.exception
-        say("reconcile failed", key=str(key), error=str(error), retry_after=round(delay, 3))
+        facts = {"key": str(key), "error": str(error), "retry_after": round(delay, 3)}
+        if isinstance(error, Conflict):
+            # Somebody being faster is nothing to write about, unless it goes on and on.
+            say = self._log.warning if delay > CONFLICT_WARNING_AFTER else self._log.v(4).info
+            say("conflict", **facts)
+            return
+        expected = isinstance(error, KubeError | InvalidSpec)
+        say = self._log.error if expected else self._log.exception
+        say("reconcile failed", **facts)
 
     async def _until_woken(self, due: float | None) -> None:
         loop = asyncio.get_running_loop()

@@ -17,9 +17,10 @@ from typing import Literal
 import msgspec
 
 from quarterdeck.api.meta import EVENTS, Key, Object, TypedObject
-from quarterdeck.controller.backoff import TokenBucket
 from quarterdeck.controller.election import micro_time
 from quarterdeck.controller.metadata import reference_to
+from quarterdeck.controller.rate import TokenBucket
+from quarterdeck.controller.tasks import endless
 from quarterdeck.kube import AlreadyExists, Client, KubeError, NotFound
 from quarterdeck.log import get_logger
 
@@ -217,7 +218,7 @@ class Recorder:
     async def run(self) -> None:
         """Write events until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._flush_series(), name="event series")
+            tasks.create_task(endless("event series", self._flush_series()), name="event series")
             while True:
                 await self._write(await self._waiting.get())
 

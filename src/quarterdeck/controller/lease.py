@@ -34,6 +34,7 @@ class Lease:
         self._wall = wall
         self._key = Key(candidate.namespace, candidate.name)
         self._ours: Object | None = None
+        self.timing = candidate.timing
         self.trouble = ""
         """Why the Lease could not be asked for last time, in one line; empty if it could."""
 
@@ -47,21 +48,33 @@ class Lease:
         if not self.leads:
             raise LeadershipLost(f"lease {self._key}: not renewed in time")
 
+    async def take_if_free(self) -> bool:
+        """Whether this process leads after one short try; False also when nobody knows."""
+        try:
+            async with asyncio.timeout(self.timing.retry):
+                waits = await self._try_once()
+        except (KubeError, TimeoutError) as error:
+            self._complain(error)
+            return False
+        self.trouble = ""
+        if waits is None:
+            self._say_leading()
+        return waits is None
+
     async def acquire(self) -> None:
         """Return when this process leads; tries for ever."""
         holder = None
         while True:
-            timing = self._candidate.timing
             try:
-                async with asyncio.timeout(timing.deadline):
+                async with asyncio.timeout(self.timing.deadline):
                     waits = await self._try_once()
             except (KubeError, TimeoutError) as error:
                 self._complain(error)
-                pause = timing.retry
+                pause = self.timing.retry
             else:
                 self.trouble = ""
                 if waits is None:
-                    log.info("leading", lease=str(self._key), identity=self._candidate.identity)
+                    self._say_leading()
                     return
                 pause = waits.seconds
                 if waits.holder != holder:
@@ -72,7 +85,7 @@ class Lease:
     async def keep(self) -> None:
         """Renew until cancelled; `LeadershipLost` when that did not succeed in time."""
         while True:
-            await asyncio.sleep(self._candidate.timing.retry)
+            await asyncio.sleep(self.timing.retry)
             try:
                 async with asyncio.timeout(self._candidate.remaining(self._clock())):
                     waits = await self._renew()
@@ -124,7 +137,7 @@ class Lease:
             else:
                 self._ours = await self._client.update(LEASES, step.lease)
         except Conflict:
-            return Wait(self._candidate.timing.retry, "somebody who was faster")
+            return Wait(self.timing.retry, "somebody who was faster")
         self._candidate.won(sent_at=sent_at)
         return None
 
@@ -144,6 +157,9 @@ class Lease:
             return await self._try_once()
         self._candidate.won(sent_at=sent_at)
         return None
+
+    def _say_leading(self) -> None:
+        log.info("leading", lease=str(self._key), identity=self._candidate.identity)
 
     def _complain(self, error: Exception) -> None:
         said = _said(error)

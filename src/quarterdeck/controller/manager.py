@@ -3,57 +3,40 @@
 An operator is set up with a manager: it asks it for objects and adds controllers.
 
     def setup(manager: Manager) -> None:
-        notes = manager.objects(NOTES)
+        notes = manager.objects(NOTES, writes=["status"])
         ...
-        manager.add(Controller("note", reconcile, [Watch(NOTES)]))
+        manager.add(Controller("note", reconcile, [Watch(notes)]))
 
 `process.py` runs the managers of a process, and shares caches between them.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from prometheus_client import CollectorRegistry
-
-from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.controller.caches import CacheKey, Caches
-from quarterdeck.controller.controller import Controller, ControllerCrashed, Workers
+from quarterdeck.api.meta import Key, Resource
 from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.group import Group
 from quarterdeck.controller.lease import Lease
-from quarterdeck.controller.metrics import Metrics
-from quarterdeck.controller.objects import Objects
-from quarterdeck.controller.watch import Watch
-from quarterdeck.kube import Cache, Change, Client
-from quarterdeck.kube.store import Index
+from quarterdeck.controller.members import Common, Members, Shared
+from quarterdeck.controller.selection import ALL, Selection
+from quarterdeck.controller.tasks import endless, guarded
+from quarterdeck.controller.uses import Use, Verb, joined, using
+from quarterdeck.kube import Client
 from quarterdeck.log import get_logger
 
-log = get_logger("controller.manager")
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
-T = TypeVar("T", bound=TypedObject | Object)
+log = get_logger("controller.manager")
 
 LAST_EVENTS = 2.0
 """Seconds that the end of a process waits for its last events to be written."""
 
 
-class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What the managers of one process have in common."""
-
-    caches: Caches
-    metrics: Metrics
-    clock: Callable[[], float]
-    wall: Callable[[], datetime]
-    namespace: str
-    """The only namespace that is watched; empty for all."""
-    release_version: str = ""
-    """The version of the release that this process belongs to; empty outside of one."""
-    names: set[str] = msgspec.field(default_factory=set)
-    """The controllers' names: metrics are told apart by them."""
-
-
-class Manager:
+class Manager(Members):
     """What an operator is set up with."""
 
     def __init__(
@@ -68,6 +51,17 @@ class Manager:
         lease: Lease | None,
         home: Key,
     ) -> None:
+        super().__init__(
+            Common(
+                operator=name,
+                shared=shared,
+                client=client,
+                replica_client=unfenced,
+                field_manager=field_manager,
+                events=events,
+                now=self.now,
+            )
+        )
         self.name = name
         self.home = home
         """The operator's own namespace, and the name of its Lease there; empty without one."""
@@ -79,146 +73,154 @@ class Manager:
         self.events = events
         self.clock = shared.clock
         self.wall = shared.wall
+        """This machine's time of day; for what goes into objects there is `now`."""
         self.release_version = shared.release_version
+        self.watch_grace_period = shared.watch_grace_period
+        """Seconds without the server after which what was seen of it counts as old."""
         self._shared = shared
         self._lease = lease
-        self._caches: dict[CacheKey, Cache[Any]] = {}
-        self._required: set[CacheKey] = set()
-        self._controllers: list[Controller] = []
+        self._groups: list[Group] = []
+        self._troubles: list[Callable[[], str]] = []
         self._tasks: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._constant_tasks: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
         self._running_tasks: list[asyncio.Task[None]] = []
-        self._at_work: dict[Workers, asyncio.Task[None]] = {}
-        self._crash: asyncio.Future[None] | None = None
-        self._stopping = False
+        self._leading = asyncio.Event()
 
-    def cache(
+    def group(self, name: str) -> Group:
+        """A set of caches and controllers that the operator starts and stops as it runs."""
+        self._common.refuse_late(f"group {name!r}")
+        group = Group(name, self._common, self._known)
+        self._groups.append(group)
+        return group
+
+    def declare(
         self,
-        resource: Resource[T],
-        *,
-        namespace: str = "",
-        name: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        indexes: Mapping[str, Index[T]] | None = None,
-        all_managed_fields: bool = False,
-        optional: bool = False,
-    ) -> Cache[T]:
-        """The process's cache of these objects; synced before any controller runs.
+        resource: Resource[Any],
+        *verbs: Verb,
+        selection: Selection = ALL,
+        subresource: str = "",
+    ) -> None:
+        """Say which requests the operator makes past `objects`, with a client of its manager."""
+        self._common.use(using(resource, selection, verbs, subresource))
 
-        Of managedFields it keeps the process's own entries, unless all are asked for. An
-        optional one is empty where the server has no such type, and then holds nothing up.
-        """
-        key, cache = self._shared.caches.get(
-            resource,
-            namespace=namespace or self._shared.namespace,
-            name=name,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            indexes=indexes,
-            all_managed_fields=all_managed_fields,
-        )
-        self._caches[key] = cache
-        if not optional:
-            self._required.add(key)
-        return cache
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What the operator has asked for so far: the rights that it needs."""
+        return joined(self._common.uses)
 
-    def objects(
-        self,
-        resource: Resource[T],
-        *,
-        namespace: str = "",
-        name: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        indexes: Mapping[str, Index[T]] | None = None,
-        all_managed_fields: bool = False,
-        optional: bool = False,
-        fenced: bool = True,
-    ) -> Objects[T]:
-        """These objects, to read from the cache and to write as this operator.
-
-        Writes are those of a leader, unless they are not `fenced`: a controller that needs no
-        leader writes so.
-        """
-        cache = self.cache(
-            resource,
-            namespace=namespace,
-            name=name,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            indexes=indexes,
-            all_managed_fields=all_managed_fields,
-            optional=optional,
-        )
-        client = self.client if fenced else self.replica_client
-        return Objects(resource, cache, client, self.field_manager)
-
-    def add(self, controller: Controller) -> None:
-        """Run this controller; its name is its own in the process."""
-        if controller.name in self._shared.names:
-            raise ValueError(f"there is a controller {controller.name!r} already; rename one")
-        self._shared.names.add(controller.name)
-        for watch in controller.watches:
-            self._cache_of(watch)
-        self._controllers.append(controller)
-
-    def add_task(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def add_task(
+        self, name: str, run: Callable[[], Coroutine[Any, Any, None]], *, always: bool = False
+    ) -> None:
         """Run this beside the controllers while this process leads; cancelled when it stops.
 
         For work that lasts, of which a reconcile only says what it is to be. What it raises ends
-        the process.
+        the process. With `always` it runs from the start, also before the caches are synced and
+        whoever leads; it must not come to its end.
         """
-        self._tasks.append((name, run))
+        self._common.refuse_late(f"task {name!r}")
+        (self._constant_tasks if always else self._tasks).append((name, run))
+
+    def now(self) -> datetime:
+        """The API server's time of day, which is everybody's; ours before it has answered.
+
+        To the second: it is for what is written into objects or compared with what is in them.
+        """
+        return self.replica_client.server_time() or self.wall()
 
     @property
-    def registry(self) -> CollectorRegistry:
+    def registry(self) -> "CollectorRegistry":
         """Where an operator adds metrics of its own."""
         return self._shared.metrics.registry
 
-    @property
-    def cache_keys(self) -> list[CacheKey]:
-        """The caches that this operator reads."""
-        return list(self._caches)
+    def seal(self) -> None:
+        """Hold the caches that this operator reads; from now on it can ask for no others."""
+        self._common.sealed = True
+        for key in self._caches:
+            self._shared.caches.hold(key)
+
+    def give_up(self) -> None:
+        """Leave the names of its controllers to others: the operator could not be set up."""
+        for members in (self, *self._groups):
+            members.leave_names()
+
+    def ready_unless(self, trouble: Callable[[], str]) -> None:
+        """Be ready only while this gives no reason, in one line, why the operator cannot work."""
+        self._troubles.append(trouble)
 
     @property
     def trouble(self) -> str:
         """Why the operator is not ready, in one line; empty when it is."""
-        for key, cache in self._caches.items():
-            if not cache.synced and not (cache.missing and key not in self._required):
-                return f"waiting for {key}" + (f": {cache.trouble}" if cache.trouble else "")
-        if self._lease is not None and self._lease.trouble:
-            return self._lease.trouble
-        return ""
+        found = [self._awaited, *(group.trouble for group in self._groups)]
+        found += [trouble() for trouble in self._troubles]
+        if self._lease is not None:
+            found.append(self._lease.trouble)
+        return next(filter(None, found), "")
 
     @property
     def leads(self) -> bool:
         """Whether this process does the work of a leader now."""
-        return not self._stopping and (self._lease is None or self._lease.leads)
+        if self._common.stopping or not self._leading.is_set():
+            return False
+        return self._lease is None or self._lease.leads
+
+    async def take_lease_if_free(self) -> None:
+        """Lead from the start if nobody does: what is listed after that need not be proven recent.
+
+        To be called before the caches run.
+        """
+        if self._lease is not None and await self._lease.take_if_free():
+            self._common.led_since = time.monotonic()
 
     async def run(self) -> None:
         """Work until cancelled; what this raises has to end the process."""
-        self._crash = asyncio.get_running_loop().create_future()
+        crash = self._common.crash = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.events.run(), name=f"{self.name} events")
-            tasks.create_task(self._fail_when_crashed(self._crash), name=f"{self.name} crash")
-            for key, cache in self._caches.items():
-                required = key in self._required
-                await (cache.wait_synced() if required else cache.wait_answered())
+            self._begin(tasks, "events", self.events.run())
+            self._begin(tasks, "crash", _fail_when_crashed(crash))
+            for name, run in self._constant_tasks:
+                self._begin(tasks, name, run())
+            if self._lease is not None and self._common.led_since is not None:
+                await self._keep_unless_late(tasks, self._lease)
+            await self._synced()
             log.info("caches synced", operator=self.name, caches=len(self._caches))
-            self._start(tasks, leader=False)
-            if self._lease is not None:
+            for group in self._groups:
+                self._begin(tasks, f"group {group.name}", group.run(self._leading))
+            self._launch(tasks, leader=False)
+            if self._lease is not None and self._common.led_since is None:
                 await self._lease.acquire()
-                tasks.create_task(self._lease.keep(), name=f"{self.name} lease")
-            self._start(tasks, leader=True)
+                self._common.led_since = time.monotonic()
+                self._begin(tasks, "lease", self._lease.keep())
+            await self._recent()
+            self._leading.set()
+            self._launch(tasks, leader=True)
+            if not self._common.stopping:
+                self._running_tasks = [
+                    tasks.create_task(guarded(name, run()), name=name) for name, run in self._tasks
+                ]
+
+    async def _keep_unless_late(self, tasks: asyncio.TaskGroup, lease: Lease) -> None:
+        """Keep the Lease that was free at the start, unless the caches do not come in.
+
+        Then somebody else may be able to work. That would be waited for as long as for a leader
+        that is gone.
+        """
+        keeping = self._begin(tasks, "lease", lease.keep())
+        try:
+            async with asyncio.timeout(lease.timing.duration):
+                await self._synced()
+        except TimeoutError:
+            log.warning("cannot work yet, handing the lease back", operator=self.name)
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            self._common.led_since = None
+            await lease.release()
 
     async def drain(self, within: float) -> None:
         """Begin no more reconciles, and wait for those that run."""
-        self._stopping = True
-        for workers in self._at_work:
-            workers.drain()
+        self._common.stopping = True
+        running = [task for members in (self, *self._groups) for task in members.stop_reconciles()]
         for task in self._running_tasks:
             task.cancel()
-        running = [task for task in self._at_work.values() if not task.done()]
         if running:
             _, late = await asyncio.wait(running, timeout=within)
             for task in late:
@@ -230,50 +232,13 @@ class Manager:
             await self._lease.release()
         await self.events.drain(LAST_EVENTS)
 
-    def _start(self, tasks: asyncio.TaskGroup, *, leader: bool) -> None:
-        if self._stopping:
-            return
-        for controller in self._controllers:
-            if controller.needs_leader is not leader:
-                continue
-            workers = controller.start(self.clock)
-            self._shared.metrics.controllers.add(workers.figures)
-            for watch in controller.watches:
-                handler = watch.handler(workers.queue.add)
-                self._cache_of(watch).subscribe(self._guarded(controller.name, handler))
-            for key in controller.at_start:
-                workers.queue.add(key)
-            task = tasks.create_task(workers.run(), name=f"controller {controller.name}")
-            self._at_work[workers] = task
-            log.info("controller started", controller=controller.name, workers=controller.workers)
-        if leader:
-            self._running_tasks = [tasks.create_task(run(), name=name) for name, run in self._tasks]
+    def _begin(
+        self, tasks: asyncio.TaskGroup, what: str, work: Awaitable[None]
+    ) -> "asyncio.Task[None]":
+        """Do something that goes on until the operator stops."""
+        name = f"{self.name} {what}"
+        return tasks.create_task(endless(name, work), name=name)
 
-    def _cache_of(self, watch: Watch[T]) -> Cache[T]:
-        return self.cache(
-            watch.resource,
-            namespace=watch.namespace,
-            name=watch.name,
-            label_selector=watch.label_selector,
-            field_selector=watch.field_selector,
-            all_managed_fields=watch.all_managed_fields,
-            optional=watch.optional,
-        )
 
-    def _guarded(
-        self, controller: str, handler: Callable[[Change[T]], None]
-    ) -> Callable[[Change[T]], None]:
-        """The handler; a fault in it is this controller's crash, and not the cache's."""
-
-        def handle(change: Change[T]) -> None:
-            try:
-                handler(change)
-            except Exception as error:
-                log.exception("watch failed", controller=controller, key=str(change.key))
-                if self._crash is not None and not self._crash.done():
-                    self._crash.set_exception(ControllerCrashed(controller, error))
-
-        return handle
-
-    async def _fail_when_crashed(self, crash: "asyncio.Future[None]") -> None:
-        await crash
+async def _fail_when_crashed(crash: "asyncio.Future[None]") -> None:
+    await crash

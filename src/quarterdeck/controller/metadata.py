@@ -1,5 +1,7 @@
 """What all objects share, read and written the same for typed and for foreign ones. Pure."""
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, OwnerReference, TypedObject
@@ -10,6 +12,27 @@ def key_of(obj: TypedObject | Object) -> Key:
     if isinstance(obj, dict):
         return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
     return Key(obj.metadata.namespace, obj.metadata.name)
+
+
+def labels_of(obj: TypedObject | Object) -> Mapping[str, str]:
+    """The object's labels; not to be changed."""
+    if isinstance(obj, dict):
+        return obj["metadata"].get("labels") or {}
+    return obj.metadata.labels
+
+
+def finalizers_of(obj: TypedObject | Object) -> Sequence[str]:
+    """The names of what has to be done before the object is gone; not to be changed."""
+    if isinstance(obj, dict):
+        return obj["metadata"].get("finalizers") or []
+    return obj.metadata.finalizers
+
+
+def is_going(obj: TypedObject | Object) -> bool:
+    """Whether the object was deleted, and is there only until its finalizers are done."""
+    if isinstance(obj, dict):
+        return bool(obj["metadata"].get("deletionTimestamp"))
+    return obj.metadata.deletion_timestamp is not None
 
 
 def as_plain(obj: TypedObject | Object) -> Object:

@@ -6,18 +6,18 @@ asks. Each manager has a registry of its own, so two in one process never mix.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import Protocol
-
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from quarterdeck.api.meta import Key
+from quarterdeck.kube import RequestMetrics
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
+else:
+    Collector = object  # a registry takes whatever can `collect`
 
 BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds."""
@@ -85,12 +85,22 @@ class ControllerCollector(Collector):
         """Include these figures from now on."""
         self._controllers.append(figures)
 
-    def collect(self) -> Iterable[Metric]:
+    def remove(self, figures: ControllerFigures) -> None:
+        """Leave these figures out from now on: their controller was stopped."""
+        self._controllers.remove(figures)
+
+    def collect(self) -> "Iterable[Metric]":
         """All samples of all controllers."""
         yield from self._reconciles()
         yield from self._queues()
 
-    def _reconciles(self) -> Iterable[Metric]:
+    def _reconciles(self) -> "Iterable[Metric]":
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+        )
+
         total = CounterMetricFamily(
             "controller_runtime_reconcile_total",
             "Reconciles by result.",
@@ -128,7 +138,13 @@ class ControllerCollector(Collector):
             workers.add_metric([it.name], it.workers)
         yield from (total, errors, terminal, seconds, active, workers)
 
-    def _queues(self) -> Iterable[Metric]:
+    def _queues(self) -> "Iterable[Metric]":
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+        )
+
         now = self._clock()
         labels = ["name", "controller"]
         depth = GaugeMetricFamily("workqueue_depth", "Keys that are ready.", labels=labels)
@@ -175,8 +191,10 @@ class Gauge(Collector):
         """Ask this function for the number of this label value."""
         self._values[value] = number
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> "Iterable[Metric]":
         """The numbers as they are now."""
+        from prometheus_client.core import GaugeMetricFamily
+
         name, text, label = self._family
         family = GaugeMetricFamily(name, text, labels=[label])
         for value, number in self._values.items():
@@ -185,16 +203,30 @@ class Gauge(Collector):
 
 
 class Metrics:
-    """The registry of one process's managers, and what they report into it."""
+    """What one process's managers and clients report, and the registry that shows it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.registry = CollectorRegistry()
         self.controllers = ControllerCollector(clock)
+        self.requests = RequestMetrics()
         self.leaders = Gauge(
             "leader_election_master_status", "1 for the replica that leads, else 0.", "name"
         )
-        self.registry.register(self.controllers)
-        self.registry.register(self.leaders)
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
-        GCCollector(registry=self.registry)
+
+    @cached_property
+    def registry(self) -> "CollectorRegistry":
+        """Made when it is first asked for: its library takes a while to import."""
+        from prometheus_client import (
+            CollectorRegistry,
+            GCCollector,
+            PlatformCollector,
+            ProcessCollector,
+        )
+
+        registry = CollectorRegistry()
+        registry.register(self.controllers)
+        registry.register(self.leaders)
+        registry.register(self.requests)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry

@@ -13,62 +13,51 @@ request that was already on its way:
   and reconciles again.
 
 Who owns a created object's fields (measured on Kubernetes 1.36.4): the API server ignores
-the managedFields that a POST carries, and books what is created, its own defaults too,
-under our name with the operation Update; a later apply books a second entry under the same
+the managedFields that a POST carries, and records what is created, its own defaults too,
+as ours with the operation Update; a later apply records a second entry under the same
 name and takes nothing from the first, so a created field that is no longer wanted would
-stay for ever. Rebooking the first entry as an Apply entry, as kubectl does, helps but is a
+stay for ever. Turning the first entry into an Apply entry, as kubectl does, helps but is a
 request of its own. It is made only where it matters: when something was created that is
 not wanted any more, which `quarterdeck.kube.compare` tells from the defaults that it knows.
 An apply that can only create (with a resourceVersion that matches nothing) would spare
 that, but was 15 to 50 % slower than a POST.
 """
 
+from collections.abc import Collection
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.controller.handle import Handle
 from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_patch
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
-from quarterdeck.controller.ownership import rebooked
-from quarterdeck.kube import AlreadyExists, Cache, Change, Client, NotFound, differences
-from quarterdeck.kube.client import Propagation
-from quarterdeck.log import get_logger
-
-log = get_logger("controller.objects")
+from quarterdeck.controller.ownership import as_applied
+from quarterdeck.controller.uses import WRITES, Write
+from quarterdeck.kube import AlreadyExists, Cache, Change, Client, differences
 
 T = TypeVar("T", bound=TypedObject | Object)
 
 
-class Objects(Generic[T]):
+class Objects(Handle[T]):
     """The objects of one kind, for one operator."""
 
     def __init__(
-        self, resource: Resource[T], cache: Cache[T], client: Client, field_manager: str
+        self,
+        resource: Resource[T],
+        cache: Cache[T],
+        client: Client,
+        field_manager: str,
+        writes: Collection[Write] = WRITES,
     ) -> None:
-        self.resource = resource
-        self.cache = cache
-        self._client = client
-        self._manager = field_manager
-        self._log = log.bind(kind=resource.kind)
+        """Write them through this client, under this name, by these calls."""
+        super().__init__(resource, cache, client, field_manager, writes)
         # The version in which an object was as desired, by comparison or by the server's word, and
         # a digest of what was desired. It saves most comparisons; and a comparison that does not
         # know how the server writes something does not lead to writes for ever.
         self._settled: dict[Key, tuple[str, bytes]] = {}
         self._follows_deletions = False
-
-    def get(self, key: Key) -> T | None:
-        """The object as the cache has it; not to be changed."""
-        return self.cache.get(key)
-
-    def all(self) -> list[T]:
-        """All objects that the cache has; not to be changed."""
-        return self.cache.list()
-
-    def by_index(self, name: str, value: str) -> list[T]:
-        """The objects that the index has under this value; not to be changed."""
-        return self.cache.by_index(name, value)
 
     async def ensure(self, desired: Object) -> Object:
         """The object, made so; it is written only when it is not so already.
@@ -77,6 +66,7 @@ class Objects(Generic[T]):
         said before and says no more is removed, and fields of others are left alone. Raises
         `AlreadyExists` for an object of that name that has another controller.
         """
+        self._declared("ensure")
         key = key_of(desired)
         current = self.cache.get(key)
         live = await self._created(desired, key) if current is None else as_plain(current)
@@ -88,7 +78,7 @@ class Objects(Generic[T]):
             self._remember(key, live, wanted)
             return live
         if left:
-            live = await self._rebooked(key, live)
+            live = await self._with_applied_fields(key, live)
         meta = {**desired["metadata"], **fence(live)}
         answer = await self._client.apply(
             self.resource, {**desired, "metadata": meta}, field_manager=self._manager
@@ -101,31 +91,16 @@ class Objects(Generic[T]):
             self._log.v(4).info("applied", key=str(key), changed=[*changed, *left])
         return applied
 
-    async def delete(self, obj: T, *, propagation: Propagation | None = None) -> None:
-        """Delete this very object, if it is still there and as we know it."""
-        key, seen = key_of(obj), fence(obj)
-        try:
-            await self._client.delete(
-                self.resource,
-                key.name,
-                key.namespace,
-                uid=seen["uid"],
-                resource_version=seen["resourceVersion"],
-                propagation=propagation,
-            )
-        except NotFound:
-            return
-        self._log.v(4).info("deleted", key=str(key))
-
-    async def set_status(self, obj: T, status: msgspec.Struct | Object) -> None:
-        """Write the status if it is not so already; only what differs, and only to this object."""
+    async def set_status(self, obj: T, status: msgspec.Struct | Object) -> bool:
+        """Whether the status was not so and is now written: what differs, to this very object."""
+        self._declared("status")
         was = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
         if was == status:
-            return
+            return False
         before = msgspec.to_builtins(was) or {}
         patch = merge_patch(before, msgspec.to_builtins(status))
         if not patch:
-            return
+            return False
         key = key_of(obj)
         await self._client.patch(
             self.resource,
@@ -139,6 +114,7 @@ class Objects(Generic[T]):
             field_manager=self._manager,
         )
         self._log.v(4).info("status written", key=str(key))
+        return True
 
     def _remember(self, key: Key, settled: Object, wanted: bytes) -> None:
         if not self._follows_deletions:
@@ -153,10 +129,9 @@ class Objects(Generic[T]):
 
     async def _created(self, desired: Object, key: Key) -> Object:
         """The object after its create, or what was there, if it is ours, unseen by the cache."""
-        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         try:
             made = await self._client.create(
-                self.resource, {**kind, **desired}, field_manager=self._manager
+                self.resource, self._whole(desired), field_manager=self._manager
             )
         except AlreadyExists:
             found: T = await self._client.get(self.resource, key.name, key.namespace)
@@ -167,12 +142,12 @@ class Objects(Generic[T]):
         self._log.v(4).info("created", key=str(key))
         return as_plain(made)
 
-    async def _rebooked(self, key: Key, live: Object) -> Object:
-        """The object after the fields that we created were booked as applied by us."""
+    async def _with_applied_fields(self, key: Key, live: Object) -> Object:
+        """The object after the fields that we created were recorded as applied by us."""
         # The cache keeps only our own entries, and all are written. The fence is the version
         # that was decided upon, not the one that is read now.
         found: T = await self._client.get(self.resource, key.name, key.namespace)
-        entries = rebooked(as_plain(found)["metadata"]["managedFields"], self._manager)
+        entries = as_applied(as_plain(found)["metadata"]["managedFields"], self._manager)
         version = live["metadata"]["resourceVersion"]
         operations = [
             {"op": "replace", "path": "/metadata/managedFields", "value": entries},

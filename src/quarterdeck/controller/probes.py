@@ -3,56 +3,89 @@
 It listens on loopback unless it is told otherwise. `/healthz` says that the event loop
 turns; `/readyz` says for each operator whether it can work, and why not, in one line.
 A replica that stands by is ready: it is as good as a standby can be.
+
+The address is bound first, so that a process that cannot have it ends before it does anything.
+It is served later, while the first lists are on their way.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Self
 
-from aiohttp import web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from quarterdeck import log as logs
 
-from quarterdeck.log import get_logger
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
-log = get_logger("controller.probes")
+    from quarterdeck.controller.probe_server import Readiness
 
-Answer = Callable[[web.Request], Awaitable[web.Response]]
-Readiness = Callable[[], Mapping[str, str]]
-"""For each operator why it is not ready; empty text for one that is."""
+log = logs.get_logger("controller.probes")
 
 
 class ProbeAddressError(Exception):
     """The address cannot be listened on; the one line says which and why."""
 
 
+class Probes:
+    """The probes' address: bound from when it is entered, answered from when it is served."""
+
+    _listener: asyncio.Server
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._host, self._port = parse_address(address)
+        self._answering: Callable[[], asyncio.BaseProtocol] = asyncio.Protocol
+        self._served = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(
+                lambda: self._answering(), self._host, self._port, start_serving=False
+            )
+        except OSError as error:
+            raise self._refused(error) from error
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._listener.close()
+        await self._served.aclose()
+
+    async def load(self) -> None:
+        """Import what answers, in a thread: the event loop has the first lists to send."""
+        await asyncio.to_thread(_load)
+
+    async def serve(self, readiness: "Readiness", registry: "CollectorRegistry") -> str:
+        """Answer from now on; gives the address, with the port that was picked for 0."""
+        from quarterdeck.controller.probe_server import answering
+
+        self._answering = await self._served.enter_async_context(answering(readiness, registry))
+        try:
+            await self._listener.start_serving()
+        except OSError as error:
+            raise self._refused(error) from error
+        bound = "{}:{}".format(*self._listener.sockets[0].getsockname()[:2])
+        log.info("serving probes and metrics", address=bound)
+        return bound
+
+    def _refused(self, error: OSError) -> ProbeAddressError:
+        return ProbeAddressError(f"probe address {self._address}: {error.strerror}")
+
+
+def _load() -> None:
+    importlib.import_module("quarterdeck.controller.probe_server")
+    logs.prepare()
+
+
 @asynccontextmanager
 async def serve_probes(
-    address: str, readiness: Readiness, registry: CollectorRegistry
+    address: str, readiness: "Readiness", registry: "CollectorRegistry"
 ) -> AsyncIterator[str]:
     """Serve while the context lasts; gives the address, with the port that was picked for 0."""
-    host, port = parse_address(address)
-    app = web.Application()
-    app.add_routes(
-        [
-            web.get("/healthz", _healthz),
-            web.get("/livez", _healthz),
-            web.get("/readyz", _readyz(readiness)),
-            web.get("/metrics", _metrics(registry)),
-        ]
-    )
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ProbeAddressError(f"probe address {address}: {error.strerror}") from error
-        bound = "{}:{}".format(*runner.addresses[0][:2])
-        log.info("serving probes and metrics", address=bound)
-        yield bound
-    finally:
-        await runner.cleanup()
+    async with Probes(address) as probes:
+        yield await probes.serve(readiness, registry)
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -63,26 +96,3 @@ def parse_address(address: str) -> tuple[str, int]:
             f"probe address {address!r}: not host:port; an example is 127.0.0.1:8081"
         )
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - asked for
-
-
-async def _healthz(_request: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
-
-
-def _readyz(readiness: Readiness) -> Answer:
-    async def answer(_request: web.Request) -> web.Response:
-        troubles = readiness()
-        lines = [f"[-]{name}: {why}" if why else f"[+]{name}" for name, why in troubles.items()]
-        ready = not any(troubles.values())
-        text = "\n".join([*lines, "ready" if ready else "not ready"]) + "\n"
-        return web.Response(text=text, status=200 if ready else 503)
-
-    return answer
-
-
-def _metrics(registry: CollectorRegistry) -> Answer:
-    async def answer(_request: web.Request) -> web.Response:
-        body = generate_latest(registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
-
-    return answer

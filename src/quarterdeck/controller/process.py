@@ -21,10 +21,13 @@ from quarterdeck.controller.caches import Caches
 from quarterdeck.controller.election import Candidate, LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.lease import Lease
-from quarterdeck.controller.manager import Manager, Shared
+from quarterdeck.controller.manager import Manager
+from quarterdeck.controller.members import Shared
 from quarterdeck.controller.metrics import Metrics
-from quarterdeck.controller.probes import serve_probes
-from quarterdeck.kube import Client, Connection, RequestMetrics
+from quarterdeck.controller.probes import Probes
+from quarterdeck.controller.tasks import endless
+from quarterdeck.kube import Client, Connection
+from quarterdeck.kube.cache import FOLLOW_LIMIT
 from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.log import get_logger
 
@@ -48,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     probe_address: str = "127.0.0.1:8081"
     release_version: str = ""
     """The version of the release that the process belongs to; empty outside of one."""
+    watch_grace_period: float = FOLLOW_LIMIT
+    """Seconds that an operator may be without one of its watches before it is not ready."""
     drain: float = 20.0
     """Seconds that running reconciles have to end after a SIGTERM."""
 
@@ -75,7 +80,6 @@ class Process:
         self._connection = connection
         self._settings = settings
         self._metrics = Metrics(time.monotonic)
-        self._requests = RequestMetrics(self._metrics.registry)
         self._managers: list[Manager] = []
         self._failed: dict[str, str] = {}
 
@@ -90,20 +94,26 @@ class Process:
             caches = Caches(reader, [operator.field_manager for operator in self._operators])
             await self._set_up(stack, caches, reader)
             clients = [manager.client for manager in self._managers]
-            stack.enter_context(caches.hearing_writes(clients))
-            await stack.enter_async_context(
-                serve_probes(self._settings.probe_address, self.readiness, self._metrics.registry)
-            )
+            probes = await stack.enter_async_context(Probes(self._settings.probe_address))
             stop = stack.enter_context(_signals())
-            wanted = {key for manager in self._managers for key in manager.cache_keys}
-            caching = asyncio.create_task(caches.run(wanted), name="caches")
-            await self._run_managers(stop, caching)
+            for manager in self._managers:
+                manager.seal()
+            await asyncio.gather(*(manager.take_lease_if_free() for manager in self._managers))
+            caching = asyncio.create_task(endless("caches", caches.run(clients)), name="caches")
+            await self._run_managers(stop, caching, probes)
 
-    async def _run_managers(self, stop: asyncio.Event, caching: "asyncio.Task[None]") -> None:
+    async def _run_managers(
+        self, stop: asyncio.Event, caching: "asyncio.Task[None]", probes: Probes
+    ) -> None:
         """Run the managers until told to stop or one of them ends, and see them out."""
-        tasks = [asyncio.create_task(it.run(), name=it.name) for it in self._managers]
+        tasks = [
+            asyncio.create_task(endless(f"operator {it.name}", it.run()), name=it.name)
+            for it in self._managers
+        ]
         stopped = asyncio.create_task(stop.wait(), name="signals")
         try:
+            await probes.load()
+            await probes.serve(self.readiness, self._metrics.registry)
             await asyncio.wait({stopped, caching, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
                 log.info("stopping", operators=[it.name for it in self._managers])
@@ -131,15 +141,17 @@ class Process:
             wall=wall_clock,
             namespace=self._settings.namespace,
             release_version=self._settings.release_version,
+            watch_grace_period=self._settings.watch_grace_period,
         )
         for operator in self._operators:
             client = await stack.enter_async_context(self._client())
             manager = self._manager(operator, shared, client, reader)
             try:
                 operator.setup(manager)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 log.exception("operator failed to start", operator=operator.name)
                 self._failed[operator.name] = f"failed to start: {error}"
+                manager.give_up()
             else:
                 self._managers.append(manager)
         if not self._managers:
@@ -183,7 +195,7 @@ class Process:
         return Lease(client, candidate, clock=boot_clock, wall=wall_clock)
 
     def _client(self) -> Client:
-        return Client(self._connection, metrics=self._requests)
+        return Client(self._connection, metrics=self._metrics.requests)
 
 
 def root_cause(error: Exception) -> Exception:

@@ -10,15 +10,15 @@ through `on_ready` (see `controller.py`). `add` is the hot path of every watch e
 what is counted there is a plain integer that `metrics.py` reads when it is asked.
 """
 
-import heapq
 import random
 from collections import deque
 from collections.abc import Callable
-from itertools import count
 
 from quarterdeck.api.meta import Key
-from quarterdeck.controller.backoff import Backoff, TokenBucket
+from quarterdeck.controller.delays import Delays
 from quarterdeck.controller.metrics import Histogram
+from quarterdeck.controller.rate import TokenBucket
+from quarterdeck.kube.backoff import Backoff
 
 HOLD = 1.0
 """A failing key runs at most about once in so many seconds, however many events come for it.
@@ -49,9 +49,7 @@ class Queue:
         self._running: dict[Key, float] = {}  # since when
         self._failures: dict[Key, int] = {}
         self._held: dict[Key, float] = {}  # failing keys: not before then
-        self._due: dict[Key, tuple[float, int]] = {}  # the delay that counts
-        self._heap: list[tuple[float, int, Key]] = []  # all delays, cancelled ones too
-        self._sequence = count()
+        self._delays: Delays[Key] = Delays()
         self.on_ready: Callable[[], None] | None = None
         """Called when there may be a key to take, or one due earlier than `next_due` said."""
         self.adds = 0
@@ -84,29 +82,34 @@ class Queue:
     def take(self) -> Key | None:
         """The next key, which now runs; None when none is ready."""
         now = self._clock()
-        if self._heap:
+        if self._delays:
             self._promote(now)
         if not self._ready:
             return None
         key = self._ready.popleft()
         self.queue_seconds.observe(now - self._waiting.pop(key))
         self._running[key] = now
-        self._due.pop(key, None)
+        self._delays.drop(key)
         return key
 
     def next_due(self) -> float | None:
         """When the next delayed key is due; None when none is delayed."""
-        while self._heap:
-            due, sequence, key = self._heap[0]
-            if self._due.get(key) == (due, sequence):
-                return due
-            heapq.heappop(self._heap)
-        return None
+        return self._delays.next()
+
+    def given_up(self, key: Key) -> None:
+        """The run failed, and only a change can help: it is not tried again, but held."""
+        self._failures.pop(key, None)
+        self._end(key)
+        # Told on the object, the fault wakes its own key.
+        held = self._held[key] = self._clock() + HOLD
+        if self._waiting.pop(key, None) is not None:
+            self._schedule(key, held)
 
     def done(self, key: Key, *, requeue_after: float | None = None) -> float:
         """The run ended well; the seconds it took."""
         if self._failures:
             self._failures.pop(key, None)
+        if self._held:
             self._held.pop(key, None)
         took = self._end(key)
         if key in self._waiting:
@@ -141,23 +144,13 @@ class Queue:
 
     def _schedule(self, key: Key, due: float) -> None:
         """Run the key then, unless it is to run earlier anyway."""
-        entry = (due, next(self._sequence))
-        if (known := self._due.get(key)) and known[0] <= due:
-            return
-        self._due[key] = entry
-        heapq.heappush(self._heap, (*entry, key))
-        if len(self._heap) > 2 * len(self._due) + 64:
-            # A key that runs often leaves a cancelled delay behind each time.
-            self._heap = [(at, sequence, key) for key, (at, sequence) in self._due.items()]
-            heapq.heapify(self._heap)
-        if self.on_ready is not None:
+        if self._delays.put(key, due) and self.on_ready is not None:
             self.on_ready()
 
     def _promote(self, now: float) -> None:
         """Make ready what is due."""
-        while (due := self.next_due()) is not None and due <= now:
-            _, _, key = heapq.heappop(self._heap)
-            del self._due[key]
+        while (one := self._delays.take(now)) is not None:
+            key, due = one
             if key in self._waiting:
                 continue
             self._waiting[key] = due

@@ -1,24 +1,31 @@
-"""What a reconcile answers, and the one error that is not worth trying again."""
+"""What a reconcile returns, and the one error that is not tried again."""
 
 import msgspec
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The object is as it should be, as far as can be done now."""
+    """The reconcile succeeded; the failures of its key are forgotten."""
 
     requeue_after: float | None = None
-    """Look again after so many seconds, even if nothing changes."""
+    """Reconcile again after this many seconds, even if nothing changes."""
 
 
 DONE = Result()
-"""Look again when something changes."""
+"""Reconcile again when something changes."""
+
+
+VALUE_LIMIT = 500
+"""The most characters of a wrong value that are quoted: its remedy is to be read too."""
 
 
 class InvalidSpec(Exception):  # noqa: N818 - reads as what it is: an invalid spec
-    """Only a change of the object can mend this, so it is not tried again until it changes."""
+    """The object has to be changed by its author; it is not tried again until then."""
 
     def __init__(self, field: str, value: object, remedy: str) -> None:
-        super().__init__(f"{field}: {value!r}: {remedy}")
+        shown = repr(value)
+        if len(shown) > VALUE_LIMIT:
+            shown = f"{shown[:VALUE_LIMIT]}…"
+        super().__init__(f"{field}: {shown}: {remedy}")
         self.field = field
         self.value = value
         self.remedy = remedy

@@ -1,8 +1,9 @@
 """From a changed object to the keys that have to be reconciled.
 
-A watch names a resource, says which changes matter, and maps an object to keys: its own,
-its owner's, or what a function says. Old and new object are both mapped, so that an
-object which moves from one owner to another wakes both.
+A watch is of objects that the manager was asked for, says which changes matter, and maps an
+object to keys: its own, its owner's, that of a singleton, what its labels or a function say.
+Old and new object are both mapped, so that an object which moves from one owner to another wakes
+both.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,8 +12,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.controller.metadata import controller_of, key_of
-from quarterdeck.kube import Change
+from quarterdeck.controller.metadata import controller_of, key_of, labels_of
+from quarterdeck.controller.objects import Objects
+from quarterdeck.kube import Cache, Change
 
 T = TypeVar("T", bound=TypedObject | Object)
 
@@ -40,6 +42,31 @@ def to_owner(owner: Resource[Any]) -> Callable[[TypedObject | Object], Iterable[
     return keys
 
 
+def to_singleton(key: Key) -> Callable[[TypedObject | Object], Iterable[Key]]:
+    """Reconcile this one, whatever changed."""
+    keys = (key,)
+    return lambda _obj: keys
+
+
+def to_labelled(
+    name: str, *, namespace: str = "", namespaced: bool = True
+) -> Callable[[TypedObject | Object], Iterable[Key]]:
+    """Reconcile what the labels of the object that changed name; nothing where they are missing.
+
+    `name` and `namespace` are the labels. Without a label for it, the namespace is the one that
+    the object is in, or none if what is named is not `namespaced`.
+    """
+
+    def keys(obj: TypedObject | Object) -> Iterable[Key]:
+        labels = labels_of(obj)
+        where = labels.get(namespace, "") if namespace else key_of(obj).namespace
+        if not labels.get(name) or (namespaced and not where):
+            return ()
+        return (Key(where if namespaced else "", labels[name]),)
+
+    return keys
+
+
 def spec_changed(old: TypedObject | Object | None, new: TypedObject | Object | None) -> bool:
     """Whether more than status and metadata changed: appeared, went, is going, or new spec."""
     if old is None or new is None:
@@ -56,17 +83,16 @@ def _generation(obj: TypedObject | Object) -> tuple[object, object]:
 class Watch(msgspec.Struct, Generic[T], frozen=True):
     """Which objects wake a controller, and for which keys."""
 
-    resource: Resource[T]
+    source: Objects[T] | Cache[T]
+    """What `manager.objects` or `manager.cache` gave."""
     map: Mapping[T] = to_self
     predicate: Predicate[T] | None = None
     """Whether a change matters; None is for an object that is not there before or after."""
-    namespace: str = ""
-    name: str = ""
-    label_selector: str = ""
-    field_selector: str = ""
-    all_managed_fields: bool = False
-    optional: bool = False
-    """Whether the controller also runs where there is no such resource type."""
+
+    @property
+    def cache(self) -> Cache[T]:
+        """The cache whose changes wake the controller."""
+        return self.source.cache if isinstance(self.source, Objects) else self.source
 
     def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
         """What to call for each change; it is the hot path of every watch event."""

@@ -1,28 +1,4 @@
-"""How long to wait after a failure: per key exponentially, over all keys by a token bucket.
-
-Pure: the time and the dice are passed in.
-"""
-
-from collections.abc import Callable
-
-import msgspec
-
-
-class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """Doubling waits with jitter."""
-
-    base: float = 0.005
-    """Seconds after the first failure."""
-    limit: float = 300.0
-    """The longest wait in seconds, jitter included."""
-    jitter: float = 0.25
-    """By what part a wait may be shortened, so that keys that failed together come apart."""
-
-    def delay(self, failures: int, dice: Callable[[], float]) -> float:
-        """Seconds to wait after this many failures in a row; `dice` gives 0 to 1."""
-        # 2.0 ** 1024 overflows; by the 60th failure any limit has been reached.
-        whole = min(self.limit, self.base * 2.0 ** min(failures - 1, 60))
-        return whole * (1 - self.jitter * dice())
+"""A rate over everything, by a token bucket. Pure: the time is passed in."""
 
 
 class TokenBucket:

@@ -1,0 +1,67 @@
+"""When each of some keys is due, the earliest first.
+
+A key has at most one delay: the earliest that was asked for. Pure: the time is passed in.
+"""
+
+import heapq
+from collections.abc import Hashable
+from itertools import count
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+SPARE = 64
+"""Cancelled delays that are kept in any case, so that few of them are not worth the trouble."""
+
+
+class Delays(Generic[K]):
+    """The keys that wait for their time."""
+
+    def __init__(self) -> None:
+        self._due: dict[K, tuple[float, int]] = {}  # the delay that counts
+        self._heap: list[tuple[float, int, K]] = []  # all delays, cancelled ones too
+        self._sequence = count()
+
+    def __len__(self) -> int:
+        """How many keys wait."""
+        return len(self._due)
+
+    def __contains__(self, key: K) -> bool:
+        """Whether the key waits."""
+        return key in self._due
+
+    def put(self, key: K, due: float) -> bool:
+        """Let the key be due then; False if it is due as early anyway."""
+        known = self._due.get(key)
+        if known is not None and known[0] <= due:
+            return False
+        entry = (due, next(self._sequence))
+        self._due[key] = entry
+        heapq.heappush(self._heap, (*entry, key))
+        if len(self._heap) > 2 * len(self._due) + SPARE:
+            # A key that is put and dropped often leaves a cancelled delay behind each time.
+            self._heap = [(at, number, key) for key, (at, number) in self._due.items()]
+            heapq.heapify(self._heap)
+        return True
+
+    def drop(self, key: K) -> None:
+        """Let the key wait no more."""
+        self._due.pop(key, None)
+
+    def next(self) -> float | None:
+        """When the next key is due; None when none waits."""
+        while self._heap:
+            due, number, key = self._heap[0]
+            if self._due.get(key) == (due, number):
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def take(self, now: float) -> tuple[K, float] | None:
+        """A key that is due, which waits no more, and since when; in the order of their times."""
+        due = self.next()
+        if due is None or due > now:
+            return None
+        key = heapq.heappop(self._heap)[2]
+        del self._due[key]
+        return key, due

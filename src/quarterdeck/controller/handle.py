@@ -1,0 +1,217 @@
+"""Reading the objects of one kind, and the writes that are about one object and no more.
+
+Each write is fenced: it carries the uid and the resourceVersion of the object that was decided
+upon, so that the server refuses it, with `Conflict`, when somebody else was faster. `objects.py`
+adds those that compare first: `ensure` and `set_status`.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Generic, TypeVar
+
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.controller.metadata import (
+    as_plain,
+    fence,
+    finalizers_of,
+    is_going,
+    key_of,
+    labels_of,
+)
+from quarterdeck.controller.ownership import moved, owns_labels
+from quarterdeck.controller.uses import WRITES, UndeclaredWrite, Write
+from quarterdeck.kube import ApiError, Cache, Client, LabelSelector, NotFound
+from quarterdeck.kube.client import Propagation
+from quarterdeck.log import get_logger
+
+log = get_logger("controller.objects")
+
+T = TypeVar("T", bound=TypedObject | Object)
+
+
+class Handle(Generic[T]):
+    """The objects of one kind, for one operator."""
+
+    def __init__(
+        self,
+        resource: Resource[T],
+        cache: Cache[T],
+        client: Client,
+        field_manager: str,
+        writes: Collection[Write] = WRITES,
+    ) -> None:
+        """Write them through this client, under this name, by these calls."""
+        self.resource = resource
+        self.cache = cache
+        self._writes = frozenset(writes)
+        self._client = client
+        self._manager = field_manager
+        self._log = log.bind(kind=resource.kind)
+
+    def get(self, key: Key) -> T | None:
+        """The object as the cache has it; not to be changed."""
+        return self.cache.get(key)
+
+    def all(self) -> list[T]:
+        """All objects that the cache has; not to be changed."""
+        return self.cache.list()
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        """The objects that the index has under this value; not to be changed."""
+        return self.cache.by_index(name, value)
+
+    async def create(self, new: Object) -> T:
+        """The object, created; `AlreadyExists` if there is one of that name.
+
+        Only for an object of which others have a say from then on; one that we own is `ensure`d.
+        """
+        self._declared("create")
+        made: T = await self._client.create(
+            self.resource, self._whole(new), field_manager=self._manager
+        )
+        # Not the key of what was asked for: that may leave the name to the server.
+        self._log.v(4).info("created", key=str(key_of(made)))
+        return made
+
+    async def patch(self, obj: T, patch: Object) -> T:
+        """The object after a merge patch, which is refused if it is not as we know it any more.
+
+        For single fields of an object that others own; None takes a field away.
+        """
+        self._declared("patch")
+        key = key_of(obj)
+        meta = {**patch.get("metadata", {}), **fence(obj)}
+        made: T = await self._client.patch(
+            self.resource,
+            key.name,
+            {**patch, "metadata": meta},
+            key.namespace,
+            field_manager=self._manager,
+        )
+        self._log.v(4).info("patched", key=str(key))
+        return made
+
+    async def delete(self, obj: T, *, propagation: Propagation | None = None) -> None:
+        """Delete this object; `Conflict` if it has changed since it was read."""
+        self._declared("delete")
+        await self._delete(obj, propagation)
+
+    async def absent(self, key: Key) -> bool:
+        """Delete the object if it exists; return whether it is gone.
+
+        False as long as its finalizers keep it. Declared as `delete`.
+        """
+        self._declared("delete")
+        obj = self.cache.get(key)
+        if obj is not None and not is_going(obj):
+            await self._delete(obj)
+        return self.cache.get(key) is None
+
+    async def prune(self, wanted: Collection[Key], ours: LabelSelector) -> list[Key]:
+        """Delete what is ours and not wanted any more; the keys of what was deleted.
+
+        Ours is what `ours` selects and this operator has labelled so itself: an object of somebody
+        else that happens to have the same labels stays. One whose delete is refused keeps no other
+        from being deleted; the first refusal is raised then.
+        """
+        self._declared("prune")
+        keys = ours.keys
+        if not keys:
+            raise ValueError("a selector without labels selects everything: nothing is pruned")
+        found = [
+            obj
+            for obj in self.cache.list()
+            if key_of(obj) not in wanted and ours.matches(labels_of(obj)) and not is_going(obj)
+        ]
+        old = [obj for obj in found if owns_labels(as_plain(obj), self._manager, keys)]
+        refused: list[ApiError] = []
+        for obj in old:
+            try:
+                await self._delete(obj)
+            except ApiError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
+        return [key_of(obj) for obj in old]
+
+    async def claim(self, obj: T, owner: str, annotations: Mapping[str, str | None]) -> T:
+        """The object after it has moved from its owner, a field manager, to this operator.
+
+        One write, which changes annotations (None removes one) and makes all fields of the old
+        owner ours as if we had applied them; so our next `ensure` removes what it does not want.
+        Of several who try at once one succeeds, and `Conflict` tells the others to look again.
+        """
+        self._declared("claim")
+        key, seen = key_of(obj), fence(obj)
+        # The cache keeps only our own entries, and all are written. That they are those of the
+        # version that was decided upon is checked by the server.
+        found = await self._client.get(self.resource.plain, key.name, key.namespace)
+        meta = found["metadata"]
+        after = {
+            name: value
+            for name, value in {**(meta.get("annotations") or {}), **annotations}.items()
+            if value is not None
+        }
+        values = {
+            **seen,
+            "annotations": after,
+            "managedFields": moved(meta.get("managedFields") or [], owner, self._manager),
+        }
+        made = await self._client.patch(
+            self.resource,
+            key.name,
+            [{"op": "add", "path": f"/metadata/{it}", "value": values[it]} for it in values],
+            key.namespace,
+            type="json",
+            field_manager=self._manager,
+        )
+        self._log.info("claimed", key=str(key), owner=owner)
+        return made
+
+    async def ensure_finalizer(self, obj: T, finalizer: str) -> T:
+        """The object with the finalizer, added if it was missing."""
+        self._declared("finalizer")
+        names = finalizers_of(obj)
+        return obj if finalizer in names else await self._finalize(obj, [*names, finalizer])
+
+    async def remove_finalizer(self, obj: T, finalizer: str) -> None:
+        """Remove the finalizer, if the object has it."""
+        self._declared("finalizer")
+        names = finalizers_of(obj)
+        if finalizer not in names:
+            return
+        try:
+            await self._finalize(obj, [name for name in names if name != finalizer])
+        except NotFound:
+            return
+
+    async def _finalize(self, obj: T, names: list[str]) -> T:
+        key = key_of(obj)
+        patch = {"metadata": {**fence(obj), "finalizers": names}}
+        made: T = await self._client.patch(
+            self.resource, key.name, patch, key.namespace, field_manager=self._manager
+        )
+        self._log.v(4).info("finalizers written", key=str(key), finalizers=names)
+        return made
+
+    async def _delete(self, obj: T, propagation: Propagation | None = None) -> None:
+        key, seen = key_of(obj), fence(obj)
+        try:
+            await self._client.delete(
+                self.resource,
+                key.name,
+                key.namespace,
+                uid=seen["uid"],
+                resource_version=seen["resourceVersion"],
+                propagation=propagation,
+            )
+        except NotFound:
+            return
+        self._log.v(4).info("deleted", key=str(key))
+
+    def _declared(self, write: Write) -> None:
+        if write not in self._writes:
+            raise UndeclaredWrite(self.resource.kind, write)
+
+    def _whole(self, obj: Object) -> Object:
+        """The object with its kind, which a create has to say."""
+        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
