@@ -1,0 +1,118 @@
+"""Operators as files: what `make generate` writes into `deploy`.
+
+`crds` has the resource types, a directory for each operator what brings it into a cluster, and
+`payload` the release payload of all. `monitoring` is written by hand.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from quarterdeck.api.custom_resource import CustomResource
+from quarterdeck.api.definition import definition
+from quarterdeck.api.generate import rendered
+from quarterdeck.api.meta import Object
+from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPod
+from quarterdeck.delivery.manifests import account_objects, custom_resource, part_objects, workload
+from quarterdeck.delivery.payload import payload
+
+HEADER = "# Generated from what its operator declares: change that, and generate again.\n"
+PAYLOAD = "payload"
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes without references within a document."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def text(objects: Iterable[Object]) -> str:
+    """Objects as YAML that is the same in every run."""
+    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=100)
+
+
+def kinds(operators: Iterable[Declaration]) -> list[CustomResource[Any]]:
+    """The resource types that come with these operators, each once."""
+    references = [
+        reference
+        for declared in operators
+        for group in (declared.kinds, *(part.kinds for part in declared.parts))
+        for reference in group
+    ]
+    return [custom_resource(reference) for reference in dict.fromkeys(references)]
+
+
+def files(operators: Iterable[Declaration]) -> dict[str, str]:
+    """The text of every file by its path below `deploy`."""
+    operators = list(operators)
+    made = {f"crds/{kind.crd_name}.yaml": rendered(definition(kind)) for kind in kinds(operators)}
+    for declared in operators:
+        made |= _operator_files(declared)
+    made |= {f"{PAYLOAD}/{name}": content for name, content in payload_files(operators).items()}
+    return made
+
+
+def payload_files(operators: Iterable[Declaration]) -> dict[str, str]:
+    """The text of every file of the operators' payload by its name."""
+    return {name: HEADER + text(objects) for name, objects in payload(operators).items()}
+
+
+def _operator_files(declared: Declaration) -> dict[str, str]:
+    made: dict[str, str] = {}
+    if declared.delivery is None:
+        return made
+    made["rbac.yaml"] = HEADER + text(account_objects(declared))
+    name = "deployment.yaml" if isinstance(declared.delivery, Deployed) else "static-pod.yaml"
+    explained = _explained(declared) if isinstance(declared.delivery, StaticPod) else ""
+    made[name] = HEADER + explained + text([workload(declared) or {}])
+    for part in declared.parts:
+        if part.objects:
+            made[f"{part.name}.yaml"] = HEADER + text(part_objects(part))
+    return {f"{declared.name}/{name}": content for name, content in made.items()}
+
+
+def _explained(declared: Declaration) -> str:
+    """How a static pod gets onto a node, as a comment."""
+    assert isinstance(declared.delivery, StaticPod)  # noqa: S101 - asked above
+    directory = f"/etc/quarterdeck/{declared.name}"
+    lines = [
+        "",
+        f"On the node: put a kubeconfig with the certificate of the user {declared.delivery.user}",
+        f"and the server https://localhost:6443 into {directory}/kubeconfig (mode 0600), set the",
+        "image to yours, and this file into the kubelet's directory of static pods. Its rights are",
+        "in rbac.yaml. One on each control plane node is fine: they need not know of each other.",
+    ]
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def write(deploy: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Write what has changed, remove what went, and name both.
+
+    All manifests in `payload` are ours; elsewhere only files that were generated are removed.
+    """
+    changed = []
+    for path in sorted(deploy.glob("*/*")):
+        name = str(path.relative_to(deploy))
+        if name not in wanted and _is_generated(path):
+            path.unlink()
+            changed.append(name)
+    for name, content in wanted.items():
+        path = deploy / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != content:
+            path.write_text(content)
+            changed.append(name)
+    return sorted(changed)
+
+
+def _is_generated(path: Path) -> bool:
+    """Whether the file is ours: the directory may be one in which others keep theirs."""
+    if not path.is_file():
+        return False
+    if path.parent.name == PAYLOAD and path.suffix == ".yaml":
+        return True
+    with path.open("rb") as file:
+        return file.readline().startswith(b"# Generated ")
