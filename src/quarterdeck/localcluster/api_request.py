@@ -1,11 +1,14 @@
 """Single requests to the cluster's components, for probes and for the first objects.
 
-Deliberately small: one connection per request, no retries. Operators use `quarterdeck.kube`.
+Deliberately small: one connection per request, or for requests in a row, and no retries.
+Operators use `quarterdeck.kube`.
 """
 
 import http.client
 import json
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,17 @@ class Requests:
         self._port = port
         self._tls = ssl.create_default_context(cafile=str(certificate_path(pki, authority)))
         self._tls.load_cert_chain(certificate_path(pki, user), key_path(pki, user))
+        self._kept: http.client.HTTPSConnection | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Keep one connection meanwhile: a new one for each takes longer than the request."""
+        self._kept = self._connection(timeout=10)
+        try:
+            yield
+        finally:
+            self._kept.close()
+            self._kept = None
 
     def send(
         self,
@@ -53,9 +67,7 @@ class Requests:
         timeout: float = 10,
     ) -> Answer:
         """One request and its answer; OSError when nobody answers."""
-        connection = http.client.HTTPSConnection(
-            LOOPBACK, self._port, context=self._tls, timeout=timeout
-        )
+        connection = self._kept or self._connection(timeout)
         try:
             headers = {"Content-Type": content_type, "Accept": accept}
             connection.request(method, path, body, headers)
@@ -64,7 +76,11 @@ class Requests:
         except http.client.HTTPException as error:
             raise ConnectionError(f"broken answer from port {self._port}: {error!r}") from error
         finally:
-            connection.close()
+            if connection is not self._kept:
+                connection.close()
+
+    def _connection(self, timeout: float) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(LOOPBACK, self._port, context=self._tls, timeout=timeout)
 
     def ready(self, path: str, says: bytes = b"") -> bool:
         """Whether the component says that it is ready, in these words if any."""

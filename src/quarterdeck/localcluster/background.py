@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+from quarterdeck.localcluster.access import access_to
 from quarterdeck.localcluster.errors import LocalClusterError, NotReady
+from quarterdeck.localcluster.installation import bring_missing
 from quarterdeck.localcluster.order import Order, encode
 from quarterdeck.localcluster.process import how_it_ended, tail
 from quarterdeck.localcluster.state import Layout, is_locked, prepare
@@ -34,7 +36,7 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
         while True:
             status = running_status(layout)
             if status is not None and status.phase in ("ready", "degraded"):
-                return status
+                break
             if status is not None:
                 progress(status.step)
             elif child is not None and child.poll() is not None:
@@ -53,6 +55,9 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
             child.terminate()
             child.wait()
         raise
+    if child is None or status.supervisor.pid != child.pid:
+        bring_missing(access_to(layout, status), order.contents, progress)
+    return status
 
 
 Outcome = Literal["stopped", "did not stop in time: killed", "not running"]

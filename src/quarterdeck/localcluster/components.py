@@ -150,6 +150,8 @@ def apiserver_arguments(setup: Setup) -> list[str]:
             f"--audit-policy-file={setup.layout.audit_policy}",
             f"--audit-log-path={setup.layout.audit_log}",
             "--audit-log-mode=blocking",
+            # Who counts requests reads one file: it is begun anew after 100 MB otherwise.
+            "--audit-log-maxsize=10000",
         ]
     return options
 
@@ -212,6 +214,8 @@ def this_machine_arguments(setup: Setup) -> list[str]:
         f"--pods={setup.layout.pods}",
         f"--manifests={setup.layout.manifests}",
         f"--mask={setup.layout.root}",
+        f"--show={setup.layout.root / 'releases'}",
+        f"--credentials={setup.layout.root / 'credentials'}",
         f"--port={setup.ports.this_machine}",
         f"--tls-certificate={setup.certificate(THIS_MACHINE)}",
         f"--tls-key={setup.key(THIS_MACHINE)}",

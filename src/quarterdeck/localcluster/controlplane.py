@@ -5,15 +5,15 @@ what crashed (the supervisor does), and it is synchronous: from asyncio, call it
 """
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from quarterdeck.localcluster import simulated
+from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.components import (
@@ -24,15 +24,11 @@ from quarterdeck.localcluster.components import (
     Setup,
     arguments,
 )
-from quarterdeck.localcluster.credentials import (
-    issue_kubeconfig,
-    token_kubeconfig,
-    write_credentials,
-)
-from quarterdeck.localcluster.errors import ComponentCrashed, LocalClusterError, NotReady
+from quarterdeck.localcluster.credentials import write_credentials
+from quarterdeck.localcluster.errors import ComponentCrashed, NotReady
 from quarterdeck.localcluster.node import placement
 from quarterdeck.localcluster.ports import check_ports, ports_of
-from quarterdeck.localcluster.process import Process, Spawner, how_it_ended
+from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_ended
 from quarterdeck.localcluster.state import (
     Layout,
     Lock,
@@ -41,8 +37,6 @@ from quarterdeck.localcluster.state import (
     data_has_begun,
     prepare,
 )
-from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod
-from quarterdeck.localcluster.status import kubectl_environment
 
 START_LIMIT = 60.0
 """Seconds until a component that is not ready counts as failed. Two suffice on an idle machine;
@@ -57,7 +51,7 @@ def _silent(step: str) -> None:
     """Show nothing."""
 
 
-class ControlPlane:
+class ControlPlane(ClusterAccess):
     """A Kubernetes control plane in a state directory, which it holds until it is closed.
 
     Methods that take components act on all when none is named. `start` returns when what it has
@@ -75,22 +69,22 @@ class ControlPlane:
         api_port: int | None = None,
         progress: Callable[[str], None] = _silent,
     ) -> None:
-        self.layout = Layout(state.resolve())
+        layout = Layout(state.resolve())
         self.binaries = binaries
         self._progress = progress
-        prepare(self.layout)
-        self._lock = Lock(self.layout)
+        prepare(layout)
+        self._lock = Lock(layout)
         try:
-            ports = ports_of(self.layout, api_port=api_port)
-            self.setup = Setup(
-                layout=self.layout,
-                ports=ports,
+            setup = Setup(
+                layout=layout,
+                ports=ports_of(layout, api_port=api_port),
                 stages=simulated.STAGES,
                 durable=durable,
                 audit=audit,
                 node_lease=node_lease,
             )
-            write_credentials(self.setup)
+            super().__init__(setup, binaries.kubectl)
+            write_credentials(setup)
         except BaseException:
             self._lock.release()
             raise
@@ -109,61 +103,10 @@ class ControlPlane:
         """All that this cluster has, in the order in which one depends on the other."""
         return tuple(self.processes)
 
-    # What others need to use it.
-
-    @property
-    def url(self) -> str:
-        """The API server's address."""
-        return self.setup.api_url
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.layout.kubeconfig
-
     @property
     def audit_log(self) -> Path:
         """The audit log, a JSON object per request, when auditing is on."""
         return self.layout.audit_log
-
-    def kubectl(
-        self,
-        *args: str,
-        input: str | None = None,  # noqa: A002 - as in subprocess.run
-        check: bool = True,
-        kubeconfig: Path | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """What the pinned kubectl did; a failed one raises with its error text when checked."""
-        result = subprocess.run(
-            [self.binaries.kubectl, *args],
-            input=input,
-            text=True,
-            capture_output=True,
-            env=os.environ | kubectl_environment(self.layout, kubeconfig),
-            check=False,
-        )
-        if check and result.returncode != 0:
-            raise LocalClusterError(
-                f"kubectl {' '.join(args)} failed ({result.returncode}): {result.stderr.strip()}"
-            )
-        return result
-
-    def requests(self) -> Requests:
-        """Single requests to the API server, as administrator."""
-        return Requests(self.setup.ports.kube_apiserver, self.layout.pki, user="admin")
-
-    def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
-        """A kubeconfig for a user in these groups, by a client certificate issued now."""
-        return issue_kubeconfig(self.setup, user, groups)
-
-    def add_static_pod(self, wanted: StaticPod) -> Path:
-        """Have the node `this-machine` run a static pod with a certificate of its own."""
-        return add_static_pod(self.setup, wanted)
-
-    def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of a ServiceAccount that is there."""
-        token = self.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
-        return token_kubeconfig(self.setup, f"system:serviceaccount:{namespace}:{name}", token)
 
     # Running it.
 
@@ -290,14 +233,14 @@ class ControlPlane:
         """Kill it all: who leaves a `with` wants the cluster no more."""
         self.close()
 
-    def _process(self, component: Component, options: Sequence[str] = ()) -> Process:
+    def _process(self, component: Component, options: Sequence[str] = ()) -> ComponentProcess:
         program = self.binaries.paths.get(component, Path(sys.executable))
         environment = {"HOME": str(self.layout.root), "PATH": os.defpath}
         if component == THIS_MACHINE:
             # To find bubblewrap, and to hide the user's kubeconfigs and clusters from pods.
             inherited = ("PATH", "HOME", "KUBECONFIG", "XDG_STATE_HOME")
             environment = {n: os.environ[n] for n in inherited if n in os.environ} | AGENT_ALLOCATOR
-        return Process(
+        return ComponentProcess(
             component,
             [str(program), *arguments(component, self.setup), *options],
             spawner=self._spawner,

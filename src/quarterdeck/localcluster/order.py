@@ -5,7 +5,21 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.binaries import Binaries
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is to have in it."""
+
+    static_pods: Path | None = None
+    """A directory of manifests that the node this-machine runs without the API server."""
+    operators: tuple[str, ...] = ()
+    """The operators to bring, by name; those of the payload are brought by it."""
+    payload: bool = False
+    """Let a release install all operators that are delivered by one."""
+    changes: dict[str, Object] = {}
+    """What is different, by kind, in the operators' own objects where they are created."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,18 +29,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Binaries
     api_port: int | None = None
     foreground: bool = False
-    sample: bool = False
-    """Deploy the sample operator too."""
-    static_pods: Path | None = None
-    """A directory of manifests that the node this-machine runs without the API server."""
-    staleness: bool = False
-    """Run the staleness checker too."""
-    payload: bool = False
-    """Let the cluster version operator install everything, from Quarterdeck's own release."""
-    cluster_version: bool = False
-    """Run the cluster version operator too."""
-    log_level: str | None = None
-    """The level that the cluster version operator's configuration is created with."""
+    contents: Contents = Contents()
 
 
 def encode(order: Order) -> bytes:

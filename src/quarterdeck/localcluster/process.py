@@ -51,7 +51,7 @@ def _spawn(
         )
 
 
-class Process:
+class ComponentProcess:
     """One component's process, over its restarts."""
 
     def __init__(

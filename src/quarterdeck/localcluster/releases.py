@@ -1,104 +1,183 @@
-"""The releases of a local cluster, and the cluster version operator that applies them.
+"""The releases of a local cluster, and the operator that applies them.
 
 Both releases have the same manifests, and differ in their version alone: an operator's version is
-its RELEASE_VERSION, so one installation can be two releases. Only what the cluster version
-operator itself needs is put into the cluster here; it applies the rest.
+its RELEASE_VERSION, so one installation can be two releases. Only what the operator that applies
+them needs is put into the cluster here; it brings the rest.
 """
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import structs
 
-from quarterdeck.localcluster.cluster_version import create_if_missing, seeds
-from quarterdeck.localcluster.controlplane import ControlPlane
-from quarterdeck.localcluster.definitions import definitions_directory
+from quarterdeck.api.meta import Object
+from quarterdeck.delivery.declaration import Declaration, Deployed
+from quarterdeck.delivery.files import payload_files
+from quarterdeck.delivery.manifests import own_objects
+from quarterdeck.delivery.payload import component_prefix
+from quarterdeck.delivery.registry import installed
+from quarterdeck.delivery.soundness import troubles
+from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.errors import LocalClusterError
-from quarterdeck.localcluster.own_payload import RELEASES
+from quarterdeck.localcluster.operators import create_if_missing, with_changes
+from quarterdeck.payload.model import PLACEHOLDER_VERSION
+from quarterdeck.payload.seal import seal
 
 FIRST, NEXT = "0.1.0", "0.2.0"
 """The release that a cluster begins with, and the one to update it to."""
 LIMIT = 180.0
 """Seconds until a release that is not applied counts as stuck."""
-FIELD_MANAGER = "quarterdeck-cluster-version"
-"""The operator's own name: it goes on with what it is given here."""
-DEPLOYMENTS = (
-    ("openshift-cluster-version", "cluster-version-operator"),
-    ("quarterdeck-sample", "sample-operator"),
-)
-_AS_OPERATOR = (
-    *("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}"),
-    "--filename=-",
-)
 
 
-def write_releases(root: Path, payload: Path | None = None) -> None:
+def delivered(operators: Iterable[Declaration] | None = None) -> list[Declaration]:
+    """The operators that a payload has: of these, or of all that are installed and sound."""
+    found = list(installed().operators.values() if operators is None else operators)
+    broken = troubles(found)
+    return [one for one in found if isinstance(one.delivery, Deployed) and one.name not in broken]
+
+
+def applier(operators: Iterable[Declaration]) -> Declaration:
+    """The operator that applies payloads."""
+    for declared in operators:
+        if declared.applies_payload:
+            return declared
+    raise LocalClusterError("no operator that applies payloads is installed")
+
+
+def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -> None:
     """Write the releases directory: a payload for each version, and where each comes from."""
-    payload = payload or definitions_directory().parent / "payload"
+    files = payload_files(_here(declared, root) for declared in delivered(operators))
     for version, previous in ((FIRST, [NEXT]), (NEXT, [FIRST])):
         directory = root / version
         directory.mkdir(parents=True, exist_ok=True)
-        for file in payload.iterdir():
-            text = file.read_text().replace(RELEASES, str(root))
-            (directory / file.name).write_text(text)
         metadata = {"kind": "cincinnati-metadata-v0", "version": version, "previous": previous}
-        (directory / "release-metadata").write_text(json.dumps(metadata, indent=2) + "\n")
+        wanted = files | {"release-metadata": json.dumps(metadata, indent=2) + "\n"}
+        # What an earlier start had, with other operators, is not of this release.
+        for path in directory.iterdir():
+            if path.name not in wanted:
+                path.unlink()
+        for name, content in wanted.items():
+            (directory / name).write_text(content)
+        seal(directory)
 
 
 def bootstrap_manifests(root: Path, version: str = FIRST) -> str:
-    """The cluster version operator's own manifests, of a release, ready to be applied."""
-    files = sorted((root / version).glob("0000_00_cluster-version-operator_*"))
-    text = "---\n".join(file.read_text() for file in files)
+    """The manifests of the operator that applies payloads, of a release, ready to be applied."""
+    files = sorted((root / version).glob(f"{component_prefix(applier(delivered()))}*"))
+    joined = "---\n".join(file.read_text() for file in files)
     return (
-        text.replace("{{.ReleaseImage}}", f"quarterdeck:{version}")
+        joined.replace("{{.ReleaseImage}}", f"quarterdeck:{version}")
         .replace("{{.ClusterProfile}}", "self-managed-high-availability")
-        .replace("0.0.1-snapshot", version)
+        .replace(PLACEHOLDER_VERSION, version)
     )
 
 
+def apply_as_operator(cluster: ClusterAccess, manifests: str) -> None:
+    """Apply manifests under the operator's own name: it goes on with what it is given here."""
+    manager = applier(delivered()).field_manager
+    flags = ("--server-side", "--force-conflicts", f"--field-manager={manager}")
+    cluster.kubectl("apply", *flags, "--filename=-", input=manifests)
+
+
 def deploy_releases(
-    plane: ControlPlane, show: Callable[[str], None], log_level: str | None = None
+    cluster: ClusterAccess,
+    show: Callable[[str], None],
+    changes: Mapping[str, Object] | None = None,
 ) -> None:
-    """Start the cluster version operator, and return when it has applied its release."""
-    root = plane.layout.root / "releases"
-    write_releases(root)
-    history = _status(plane).get("history") or [{"version": FIRST}]
+    """Start the operator that applies payloads, and return when it has applied its release."""
+    operators = delivered()
+    registry = installed()
+    for left_out in registry.left_out:
+        show(str(left_out))
+    for name, why in troubles(registry.operators.values()).items():
+        show(f"the operator {name} is left out: {why}")
+    root = _releases(cluster)
+    write_releases(root, operators)
+    history = _status(cluster).get("history") or [{"version": FIRST}]
     version = history[0]["version"] if (root / history[0]["version"]).is_dir() else FIRST
-    if log_level:
-        _seed_log_level(plane, root, version, log_level)
-    plane.kubectl("apply", *_AS_OPERATOR, input=bootstrap_manifests(root, version))
-    _wait_applied(plane, show)
+    _create_changed(cluster, root / version, operators, changes or {})
+    apply_as_operator(cluster, bootstrap_manifests(root, version))
+    wait_for_release(cluster, show)
+
+
+def has_releases(cluster: ClusterAccess) -> bool:
+    """Whether a release was brought, and the operator that applies it is there."""
+    declared = applier(delivered())
+    where = (f"deployment/{declared.account}", f"--namespace={declared.namespace}")
+    if not _releases(cluster).is_dir():
+        return False
+    return bool(cluster.kubectl("get", *where, "--ignore-not-found", "--output=name").stdout)
+
+
+def wait_for_release(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
+    """Return when the release is applied and its operators run."""
+    _wait_applied(cluster, show)
     # A cluster that was stopped has its release, and its operators are still to come.
     show("waiting for the operators")
-    for namespace, name in DEPLOYMENTS:
-        flags = (f"--namespace={namespace}", f"--timeout={LIMIT:.0f}s")
-        plane.kubectl("rollout", "status", f"deployment/{name}", *flags)
+    wait_for_operators(cluster, delivered())
 
 
-def _seed_log_level(plane: ControlPlane, root: Path, version: str, log_level: str) -> None:
-    """Create the operator's configuration before the operator does, unless there is one."""
-    (file,) = (root / version).glob("*_configuration.crd.yaml")
-    plane.kubectl("apply", *_AS_OPERATOR, input=file.read_text())
-    crd = f"crd/{yaml.safe_load(file.read_text())['metadata']['name']}"
-    plane.kubectl("wait", crd, "--for=condition=Established", f"--timeout={LIMIT:.0f}s")
-    delivered = (definitions_directory().parent / "cluster-version" / "config.yaml").read_text()
-    for manifest in seeds(delivered, log_level):
-        if manifest["kind"] == "ClusterVersionOperator":
-            create_if_missing(plane, manifest)
+def wait_for_operators(cluster: ClusterAccess, operators: Iterable[Declaration]) -> None:
+    """Return when the Deployments of these operators are rolled out."""
+    for declared in operators:
+        flags = (f"--namespace={declared.namespace}", f"--timeout={LIMIT:.0f}s")
+        cluster.kubectl("rollout", "status", f"deployment/{declared.account}", *flags)
 
 
-def _wait_applied(plane: ControlPlane, show: Callable[[str], None]) -> None:
+def _releases(cluster: ClusterAccess) -> Path:
+    return cluster.layout.root / "releases"
+
+
+def _here(declared: Declaration, root: Path) -> Declaration:
+    """The operator that applies payloads with this machine's releases in place of a real node's."""
+    delivery = declared.delivery
+    if not declared.applies_payload or not isinstance(delivery, Deployed):
+        return declared
+    moved = tuple(
+        structs.replace(host_path, path=str(root)) for host_path in delivery.in_payload.host_paths
+    )
+    in_payload = structs.replace(delivery.in_payload, host_paths=moved)
+    return structs.replace(declared, delivery=structs.replace(delivery, in_payload=in_payload))
+
+
+def _create_changed(
+    cluster: ClusterAccess,
+    release: Path,
+    operators: Sequence[Declaration],
+    changes: Mapping[str, Object],
+) -> None:
+    """Create what was asked to be different before the release does, unless it is there."""
+    for declared in operators:
+        for manifest in own_objects(declared):
+            if manifest["kind"] not in changes:
+                continue
+            _apply_definition(cluster, release, manifest["kind"])
+            create_if_missing(cluster, with_changes(manifest, changes))
+
+
+def _apply_definition(cluster: ClusterAccess, release: Path, kind: str) -> None:
+    """Bring a kind's definition, and return when the kind is served."""
+    for file in release.glob("*.crd.yaml"):
+        definition = yaml.safe_load(file.read_text())
+        if definition["spec"]["names"]["kind"] == kind:
+            apply_as_operator(cluster, file.read_text())
+            crd = f"crd/{definition['metadata']['name']}"
+            cluster.kubectl("wait", crd, "--for=condition=Established", f"--timeout={LIMIT:.0f}s")
+
+
+def _wait_applied(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
     """Return when a release is fully applied; what ClusterVersion says of it is shown."""
     deadline, told = time.monotonic() + LIMIT, ""
     while True:
-        status = _status(plane)
+        status = _status(cluster)
         history = status.get("history") or [{"state": ""}]
         if history[0]["state"] == "Completed":
             return
-        message = _message(status) or "waiting for the cluster version operator"
+        message = _message(status) or "waiting for the operator that applies the release"
         if message != told:
             show(message)
             told = message
@@ -107,8 +186,8 @@ def _wait_applied(plane: ControlPlane, show: Callable[[str], None]) -> None:
         time.sleep(0.2)
 
 
-def _status(plane: ControlPlane) -> dict[str, Any]:
-    found = plane.kubectl(
+def _status(cluster: ClusterAccess) -> dict[str, Any]:
+    found = cluster.kubectl(
         "get", "clusterversion", "version", "--ignore-not-found", "--output=json", check=False
     ).stdout
     status: dict[str, Any] = (json.loads(found).get("status") or {}) if found else {}

@@ -94,6 +94,11 @@ class Layout(msgspec.Struct, frozen=True):
         """The static pods of the node `this-machine`, a file for each."""
         return self.root / "manifests"
 
+    @property
+    def own_manifests(self) -> Path:
+        """A link to the user's own directory of static pods, while one is named."""
+        return self.root / "own-manifests"
+
     def credentials_of(self, pod: str) -> Path:
         """What a static pod of this name gets to prove who it is: a directory that it sees."""
         return self.root / "credentials" / pod

@@ -16,7 +16,8 @@ from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.components import Setup
 from quarterdeck.localcluster.credentials import issue_pod_credentials
 from quarterdeck.localcluster.errors import LocalClusterError
-from quarterdeck.localcluster.node.volume_files import owner_of
+from quarterdeck.localcluster.node.sandbox.ways import Way, find_way
+from quarterdeck.localcluster.node.volumes.files import owner_of
 from quarterdeck.localcluster.state import Layout, write_private
 
 
@@ -39,13 +40,30 @@ def add_static_pod(setup: Setup, wanted: StaticPod) -> Path:
     """
     pod: Object = yaml.safe_load(wanted.manifest.read_bytes())
     name = pod["metadata"]["name"]
-    owner = owner_of(pod, root=os.geteuid() == 0).uid
+    owner = owner_of(pod, root=os.geteuid() == 0 and find_way() is Way.NAMESPACES).uid
     directory = issue_pod_credentials(setup, name, wanted.user, wanted.groups, owner=owner)
     path = _path(setup.layout, name)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     text = yaml.safe_dump(with_credentials(pod, wanted.volume, directory), sort_keys=False)
     write_private(path, text.encode())
     return path
+
+
+def own_directory(layout: Layout) -> Path | None:
+    """The user's own directory of static pods; None when none is named."""
+    link = layout.own_manifests
+    return link.readlink() if link.is_symlink() else None
+
+
+def take_from(layout: Layout, directory: Path | None) -> None:
+    """Have the node run the static pods of the user's own directory too, or of none."""
+    aside = layout.own_manifests.with_suffix(".new")
+    aside.unlink(missing_ok=True)
+    if directory is None:
+        layout.own_manifests.unlink(missing_ok=True)
+    else:
+        aside.symlink_to(directory)
+        aside.rename(layout.own_manifests)
 
 
 def remove_static_pod(layout: Layout, name: str) -> None:

@@ -95,8 +95,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     kubectl: str = ""
     foreground: bool = False
-    static_pods: str = ""
-    """The user's own directory of static pods, if one was named."""
     components: tuple[ComponentStatus, ...] = ()
 
 

@@ -14,18 +14,15 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from quarterdeck.localcluster.cluster_version import deploy_cluster_version
 from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import History, crashed, started
-from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
+from quarterdeck.localcluster.installation import install
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
-from quarterdeck.localcluster.releases import deploy_releases
-from quarterdeck.localcluster.sample import deploy_sample
-from quarterdeck.localcluster.staleness import deploy_staleness
 from quarterdeck.localcluster.state import Layout
+from quarterdeck.localcluster.static_pods import take_from
 from quarterdeck.localcluster.status import (
     ComponentState,
     ComponentStatus,
@@ -73,8 +70,8 @@ class Supervisor:
         self._control_plane = ControlPlane(
             order.state, order.binaries, api_port=order.api_port, progress=self._progress
         )
-        own = order.static_pods
-        self._control_plane.add_this_machine([f"--manifests={own}"] if own else [])
+        own = self._control_plane.layout.own_manifests
+        self._control_plane.add_this_machine([f"--manifests={own}"])
         components = self._control_plane.components
         self._states: dict[Component, ComponentState] = dict.fromkeys(components, "waiting")
         self._histories = dict.fromkeys(components, History())
@@ -117,28 +114,12 @@ class Supervisor:
         self._control_plane.close()
 
     def _start(self) -> None:
+        take_from(self.layout, self._order.contents.static_pods)
         self._control_plane.start()
-        if self._order.payload:
-            deploy_releases(self._control_plane, self._progress, self._order.log_level)
-        else:
-            self._install()
-        if self._order.staleness:
-            self._progress("starting the staleness checker")
-            deploy_staleness(self._control_plane)
+        install(self._control_plane, self._order.contents, self._progress)
         self._states = dict.fromkeys(self._states, "running")
         self._phase, self._step = "ready", ""
         self._ready(self._write())
-
-    def _install(self) -> None:
-        """Put into the cluster what was asked for, one part after another."""
-        self._progress("installing Quarterdeck's resource types")
-        install_own_definitions(self._control_plane.requests())
-        if self._order.sample:
-            self._progress("starting the sample operator")
-            deploy_sample(self._control_plane)
-        if self._order.cluster_version:
-            self._progress("starting the cluster version operator")
-            deploy_cluster_version(self._control_plane, self._order.log_level)
 
     def _watch(self) -> None:
         while True:
@@ -205,7 +186,6 @@ class Supervisor:
             kubeconfig=str(plane.kubeconfig),
             kubectl=str(plane.binaries.kubectl),
             foreground=self._order.foreground,
-            static_pods=str(self._order.static_pods or ""),
             components=tuple(
                 ComponentStatus(
                     name=component,

@@ -55,7 +55,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
         raise BinariesUnavailable(f"there is no program {name!r}; there are {known}")
 
 
-class Release(msgspec.Struct, frozen=True):
+class ProgramSource(msgspec.Struct, frozen=True):
     """Where a released program and its checksum are served."""
 
     url: str
@@ -132,20 +132,20 @@ def architecture(machine: str) -> str:
     return arch
 
 
-def release(program: Program, settings: BinarySettings, arch: str) -> Release | None:
+def program_source(program: Program, settings: BinarySettings, arch: str) -> ProgramSource | None:
     """Where this program is released for this architecture; None if it is not."""
     tag = f"v{program.version}"
     match program.module:
         case "kubernetes":
             url = f"{settings.kubernetes_url}/release/{tag}/bin/linux/{arch}/{program.name}"
-            return Release(url, f"{url}.sha256")
+            return ProgramSource(url, f"{url}.sha256")
         case "etcd":
             stem = f"etcd-{tag}-linux-{arch}"
             folder = f"{settings.etcd_url}/{tag}"
-            return Release(f"{folder}/{stem}.tar.gz", f"{folder}/SHA256SUMS", f"{stem}/etcd")
+            return ProgramSource(f"{folder}/{stem}.tar.gz", f"{folder}/SHA256SUMS", f"{stem}/etcd")
         case "kwok":
             url = f"{settings.kwok_url}/{tag}/kwok-linux-{arch}"
-            return Release(url, _kwok_checksum_url(settings.kwok_url, tag, url))
+            return ProgramSource(url, _kwok_checksum_url(settings.kwok_url, tag, url))
     return None
 
 

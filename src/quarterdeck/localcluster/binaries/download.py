@@ -20,9 +20,9 @@ from typing import Any
 from quarterdeck.localcluster.binaries.cache import Cache, Found
 from quarterdeck.localcluster.binaries.catalog import (
     Program,
-    Release,
+    ProgramSource,
+    program_source,
     published_checksum,
-    release,
 )
 from quarterdeck.localcluster.binaries.disk import require_space
 from quarterdeck.localcluster.binaries.errors import BinariesUnavailable, explained
@@ -55,7 +55,7 @@ def download(
     found: dict[str, Found] = {}
     silent: set[str] = set()
     for program in programs:
-        at = release(program, settings, arch)
+        at = program_source(program, settings, arch)
         if at is None or at.host in silent:
             continue
         title = f"{program.name} {program.version}"
@@ -87,7 +87,7 @@ class _Fetch:
         self._progress = progress
         self._opener = _opener(settings.stall_timeout)
 
-    def program(self, at: Release) -> Path:
+    def program(self, at: ProgramSource) -> Path:
         """The program, verified and ready to be installed."""
         expected = self._checksum(at)
         for attempt in range(1, ATTEMPTS + 1):
@@ -100,7 +100,7 @@ class _Fetch:
                 self._progress.say(f"{reason}; trying again")
         return file if at.member is None else self._unpacked(file, at.member)
 
-    def _checksum(self, at: Release) -> str:
+    def _checksum(self, at: ProgramSource) -> str:
         """The published checksum, or a reason why there is none, after a bounded time.
 
         In a thread of its own, because a name server that does not answer cannot be given a
@@ -142,7 +142,7 @@ class _Fetch:
             host = url.partition("://")[2].partition("/")[0]
             raise OutOfReach(f"{host} is out of reach ({_in_words(error)})") from error
 
-    def _file(self, at: Release, expected: str) -> Path:
+    def _file(self, at: ProgramSource, expected: str) -> Path:
         path = self._folder / at.filename
         digest = hashlib.sha256()
         with self._open(at.url) as response, explained(self._folder), path.open("wb") as file:
@@ -166,7 +166,7 @@ class _Fetch:
             )
         return path
 
-    def _chunk(self, response: Any, at: Release) -> bytes:
+    def _chunk(self, response: Any, at: ProgramSource) -> bytes:
         try:
             chunk: bytes = response.read(CHUNK_BYTES)
         except TimeoutError as error:

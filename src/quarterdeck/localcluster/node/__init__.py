@@ -1,7 +1,7 @@
-"""The node `this-machine`: pods as processes.
+"""The node `this-machine`: an agent that runs the pods bound to it as processes on this machine.
 
-`lifecycle` decides what happens to a pod, `podstatus` what is said about it; `environment`,
-`mounts`, `sandbox` and `volumes` say what a container sees. All of these are pure. `process`,
-`logs`, `probes` and `server` do the work; `pods` carries decisions out, `reports` keeps the API
-server in step, and `agent` wires it all together.
+`pod` decides what happens to a pod, carries it out and reports it; `sandbox` says what a
+container sees and runs its process; `volumes`, `logs` and `static_pods` are what they are called.
+`agent` puts it all together. `placement` is what `local up` puts into the cluster, so that pods
+come here.
 """

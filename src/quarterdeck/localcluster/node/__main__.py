@@ -16,11 +16,12 @@ from quarterdeck.kube import Connection, KubeError, load_kubeconfig
 from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.node.agent import Agent
-from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
 from quarterdeck.localcluster.node.images import this_installation
-from quarterdeck.localcluster.node.lifecycle import BackOff
-from quarterdeck.localcluster.node.server import Serving
+from quarterdeck.localcluster.node.logs.server import Serving
+from quarterdeck.localcluster.node.pod.lifecycle import BackOff
+from quarterdeck.localcluster.node.sandbox.ways import Way, find_way, weaker
 from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
+from quarterdeck.log import get_logger
 
 CANNOT = 2
 """The exit code when something about this machine is in the way."""
@@ -31,11 +32,13 @@ def main() -> None:
     arguments = _parser().parse_args()
     log.configure(verbosity=arguments.verbosity)
     try:
-        check_bubblewrap()
+        way = find_way()
         connection = load_kubeconfig(arguments.kubeconfig)
     except (LocalClusterError, KubeError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(CANNOT)
+    if way is Way.PROOT:
+        get_logger("node").warning(weaker())
     serving = Serving(
         certificate=arguments.tls_certificate,
         key=arguments.tls_key,
@@ -43,7 +46,7 @@ def main() -> None:
         port=arguments.port,
         client=arguments.client_name,
     )
-    asyncio.run(Agent(_settings(arguments, connection), connection, serving).run())
+    asyncio.run(Agent(_settings(arguments, connection, way), connection, serving).run())
 
 
 def secrets_of_the_user(env: Mapping[str, str]) -> list[PurePosixPath]:
@@ -63,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
         "--manifests", type=Path, action="append", default=[], help="a directory of static pods"
     )
     parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
+    parser.add_argument("--show", type=PurePosixPath, action="append", default=[])
+    parser.add_argument("--credentials", type=PurePosixPath)
     parser.add_argument("--port", type=int, default=0, help="where logs are served; 0 picks one")
     parser.add_argument("--tls-certificate", type=Path, required=True)
     parser.add_argument("--tls-key", type=Path, required=True)
@@ -78,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSettings:
+def _settings(arguments: argparse.Namespace, connection: Connection, way: Way) -> NodeSettings:
     server = urlsplit(connection.server)
     return NodeSettings(
         name=arguments.name,
@@ -87,8 +92,11 @@ def _settings(arguments: argparse.Namespace, connection: Connection) -> NodeSett
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
         masked=(*arguments.mask, PurePosixPath(arguments.pods), *secrets_of_the_user(os.environ)),
+        shown=tuple(arguments.show),
+        credentials=arguments.credentials,
         installation=this_installation(),
-        root=os.geteuid() == 0,
+        root=os.geteuid() == 0 and way is Way.NAMESPACES,
+        way=way,
         back_off=BackOff(
             first=arguments.back_off_first,
             factor=arguments.back_off_factor,

@@ -12,16 +12,18 @@ from pathlib import Path
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
 from quarterdeck.controller.controller import Workers
+from quarterdeck.controller.following import follow
+from quarterdeck.controller.tasks import endless, guarded
 from quarterdeck.kube import Cache, Client, Connection
 from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.localcluster.node.addresses import Network, lock_network
 from quarterdeck.localcluster.node.heartbeat import Heartbeat
-from quarterdeck.localcluster.node.named import NamedObjects
-from quarterdeck.localcluster.node.pods import Pods
-from quarterdeck.localcluster.node.reports import FIELD_MANAGER, Reports
-from quarterdeck.localcluster.node.server import LogServer, Serving
+from quarterdeck.localcluster.node.logs.server import LogServer, Serving
+from quarterdeck.localcluster.node.pod.named import NamedObjects
+from quarterdeck.localcluster.node.pod.pods import Pods
+from quarterdeck.localcluster.node.pod.reports import FIELD_MANAGER, Reports
 from quarterdeck.localcluster.node.settings import NodeSettings
-from quarterdeck.localcluster.node.static import StaticPods
+from quarterdeck.localcluster.node.static_pods.static import StaticPods
 from quarterdeck.localcluster.node.times import now
 from quarterdeck.log import get_logger
 
@@ -71,17 +73,18 @@ class Agent:
         pods, working, reporting = self._controllers(client, cache, network, tasks)
         server = LogServer(self._serving, pods.open_log)
         port = await server.start()
-        tasks.create_task(cache.run(), name="cache of pods")
-        tasks.create_task(working.run(), name="pods")
-        tasks.create_task(reporting.run(), name="reports")
-        tasks.create_task(Heartbeat(settings, client, port, wall).run(), name="heartbeat")
+        heartbeat = Heartbeat(settings, client, port, wall)
+        follow(tasks, cache, "cache of pods")
+        tasks.create_task(guarded("pods", working.run()), name="pods")
+        tasks.create_task(guarded("reports", reporting.run()), name="reports")
+        tasks.create_task(endless("heartbeat", heartbeat.run()), name="heartbeat")
         log.info("node's agent runs", node=settings.name, network=f"{network.prefix}.0/24")
         stopping = asyncio.ensure_future(stopped.wait())
         syncing = asyncio.ensure_future(cache.wait_synced())
         await asyncio.wait({syncing, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stopped.is_set():
             pods.remove_strangers()
-            cache.subscribe(Watch(PODS).handler(working.queue.add))
+            cache.subscribe(Watch(cache).handler(working.queue.add))
         await stopping
         working.drain()
         reporting.drain()
@@ -108,7 +111,7 @@ class Agent:
             clock=boot_clock,
             wall=wall,
         )
-        tasks.create_task(events.run(), name="events")
+        tasks.create_task(endless("events", events.run()), name="events")
         node = self._settings.name
 
         def broken(path: Path, fault: str) -> None:
@@ -143,5 +146,5 @@ class Agent:
         )
         working = Controller("pod", pods.reconcile, [], workers=WORKERS).start(boot_clock)
         reporting = Controller("report", reports.reconcile, [], workers=WORKERS).start(boot_clock)
-        tasks.create_task(static.run(), name="static pods")
+        tasks.create_task(endless("static pods", static.run()), name="static pods")
         return pods, working, reporting

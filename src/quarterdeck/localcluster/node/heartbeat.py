@@ -1,7 +1,7 @@
-"""The node itself: its status, and the Lease that says that it lives.
+"""Reports the node: writes its status, and renews its Lease.
 
-The Node object, with its labels and its taint, is made by whoever starts the cluster: a node
-may not give itself a role.
+Whoever starts the cluster creates the Node object with its labels and its taint: a node may not
+give itself a role.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from datetime import datetime
 from quarterdeck import __version__
 from quarterdeck.api.meta import LEASES, NODES, Object
 from quarterdeck.api.times import format_time
+from quarterdeck.controller.tasks import endless
 from quarterdeck.kube import Client, KubeError, NotFound
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.log import get_logger
@@ -28,7 +29,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def node_status(settings: NodeSettings, port: int, now: datetime) -> Object:
-    """What the node says about itself."""
+    """The status that the node reports."""
     beat = {"lastHeartbeatTime": format_time(now), "lastTransitionTime": format_time(now)}
     conditions = [
         {"type": kind, "status": "False", "reason": "NotMeasured", **beat} for kind in _PRESSURES
@@ -71,10 +72,10 @@ def keep_transitions(status: Object, old: Object) -> Object:
 
 
 def is_told(status: Object, old: Object) -> bool:
-    """Whether the API server has this status already, but for the time of the heartbeat.
+    """Whether the API server already has this status, apart from the heartbeat times.
 
-    It may not have it although we wrote it: who did not hear from the node for a while, because
-    the API server was away, says of it that nothing is known.
+    It can differ from what we wrote: the control plane marks a node Unknown when its Lease expires,
+    for example because the API server was away.
     """
     beats = ("lastHeartbeatTime", "lastTransitionTime")
 
@@ -92,7 +93,7 @@ def is_told(status: Object, old: Object) -> bool:
 
 
 class Heartbeat:
-    """Keeps the node's status and Lease, whatever the API server does."""
+    """Keeps the node's status and Lease current; retries while the API server fails."""
 
     def __init__(
         self, settings: NodeSettings, client: Client, port: int, clock: Callable[[], datetime]
@@ -105,12 +106,12 @@ class Heartbeat:
         self._written = -STATUS_EVERY
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write the status and renew the Lease until cancelled."""
         # As the kubelet does: three renewals may fail before the Lease is over.
         often = self._settings.lease_seconds / 4
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._every(often, self._report), name="node status")
-            tasks.create_task(self._every(often, self._renew), name="node lease")
+            for name, write in (("node status", self._report), ("node lease", self._renew)):
+                tasks.create_task(endless(name, self._every(often, write)), name=name)
 
     async def _every(self, seconds: float, write: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -6,7 +6,8 @@ import msgspec
 
 from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.images import Installation
-from quarterdeck.localcluster.node.lifecycle import BackOff
+from quarterdeck.localcluster.node.pod.lifecycle import BackOff
+from quarterdeck.localcluster.node.sandbox.ways import Way
 
 LEASE_SECONDS = 40
 CAPACITY = {"cpu": "10k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "250"}
@@ -26,8 +27,14 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where pods find the API server."""
     masked: tuple[PurePosixPath, ...] = ()
     """What pods must not see: the cluster's state, kubeconfigs."""
+    shown: tuple[PurePosixPath, ...] = ()
+    """What of that pods may mount by hostPath all the same: releases."""
+    credentials: PurePosixPath | None = None
+    """Where each static pod's credentials are, which that pod may mount."""
     installation: Installation
     root: bool
+    """Whether pods may have users of their own: we are root, and there are namespaces."""
+    way: Way = Way.NAMESPACES
     back_off: BackOff = BackOff()
     token_share: float = 0.8
     """The share of a token's life after which it is renewed."""

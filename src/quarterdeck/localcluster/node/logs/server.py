@@ -1,0 +1,101 @@
+"""The kubelet's log endpoint, for the API server alone.
+
+`kubectl logs` asks the API server, which asks here with its own client certificate; whoever
+has another one, or none, gets nothing. Whose logs one may read is the API server's decision.
+"""
+
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from quarterdeck.localcluster.node.logs.query import BadQueryError, Query, parse_query
+
+
+class NoLogError(Exception):
+    """There is no such log; the text says why."""
+
+
+Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
+"""The log of a container, by namespace, pod, container and query; raises `NoLogError`."""
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """How the endpoint proves who it is, and whom it answers."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+    """Who signs the certificates of its clients."""
+    port: int = 0
+    client: str
+    """The common name of the only client that is answered."""
+
+    def tls(self) -> ssl.SSLContext:
+        """A context that wants a certificate of each client."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.certificate, self.key)
+        context.load_verify_locations(self.authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class LogServer:
+    """Serves logs on a port of 127.0.0.1."""
+
+    def __init__(self, serving: Serving, open_log: Open) -> None:
+        self._serving = serving
+        self._open = open_log
+
+    async def start(self) -> int:
+        """Begin to serve; returns the port, which is a free one where none was chosen."""
+        app = web.Application(middlewares=[self._only_the_api_server])
+        app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        # A reader that is gone ends its handler, also while nothing is written.
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=1
+        )
+        await self._runner.setup()
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self._serving.port, ssl_context=self._serving.tls()
+        )
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """End all answers."""
+        await self._runner.cleanup()
+
+    @web.middleware
+    async def _only_the_api_server(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        certificate = request.get_extra_info("peercert") or {}
+        if _common_name(certificate) != self._serving.client:
+            return web.Response(status=403, text="only the API server is answered here\n")
+        return await handler(request)
+
+    async def _logs(self, request: web.Request) -> web.StreamResponse:
+        place = request.match_info
+        try:
+            query = parse_query(request.query)
+            chunks = self._open(place["namespace"], place["pod"], place["container"], query)
+            answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
+            await answer.prepare(request)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    await answer.write(chunk)
+        except (BadQueryError, NoLogError) as error:
+            return web.Response(status=400, text=f"{error}\n")
+        return answer
+
+
+def _common_name(certificate: Mapping[str, object]) -> str:
+    subject = certificate.get("subject") or ()
+    assert isinstance(subject, tuple)  # noqa: S101  # as the ssl module has it
+    return next((value for part in subject for name, value in part if name == "commonName"), "")

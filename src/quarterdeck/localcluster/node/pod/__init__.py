@@ -1,0 +1,1 @@
+"""The pods of this node: what is decided about them, what runs, and what is told of them."""

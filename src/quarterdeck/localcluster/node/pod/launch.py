@@ -1,0 +1,151 @@
+"""What a container is started with, put together: variables, volumes, mounts, user.
+
+Each part is decided elsewhere; this knows where on disk they meet.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.localcluster.node.images import Image
+from quarterdeck.localcluster.node.pod.environment import (
+    Sources,
+    UnresolvedError,
+    command,
+    environment,
+)
+from quarterdeck.localcluster.node.pod.named import Name, NamedObjects
+from quarterdeck.localcluster.node.pod.run import PodRun
+from quarterdeck.localcluster.node.pod.unsupported import security_context
+from quarterdeck.localcluster.node.pod.words import check_spec, check_variables
+from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
+from quarterdeck.localcluster.node.sandbox.host import RealHost
+from quarterdeck.localcluster.node.sandbox.mounts import View, plan_mounts
+from quarterdeck.localcluster.node.sandbox.proot_view import proot_view
+from quarterdeck.localcluster.node.sandbox.ways import SEEN_BY_INSIDE, Way
+from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.volumes.contents import FROM_FILES, files_of, kind_of, references
+from quarterdeck.localcluster.node.volumes.files import (
+    binds_of,
+    make_empty_directory,
+    owner_of,
+    write_files,
+)
+from quarterdeck.localcluster.node.volumes.opened import Hidden
+from quarterdeck.log import get_logger
+
+log = get_logger("node.launch")
+
+LONGEST_HOSTNAME = 63
+
+
+class Launcher:
+    """Makes sandboxes for the containers of this node."""
+
+    def __init__(self, settings: NodeSettings, named: NamedObjects) -> None:
+        self._settings = settings
+        self._named = named
+        self._host = RealHost()
+        self._for_proot = SEEN_BY_INSIDE if settings.way is Way.PROOT else ()
+        # Often a link into /run, which containers get empty.
+        self._names = _existing(PurePosixPath(os.path.realpath("/etc/resolv.conf")))
+
+    def sandbox(
+        self, spec: dict[str, Any], pod: Object, run: PodRun, image: Image, *, static: bool = False
+    ) -> Sandbox:
+        """Everything that the container is started with; what it refers to must be there."""
+        check_spec(spec, pod)
+        sources = self._sources(pod, run)
+        variables = environment(spec, sources, self._base(pod, image))
+        check_variables(variables)
+        self._write_volumes(pod, run, sources)
+        context = security_context(spec, pod)
+        view = View(
+            volumes=binds_of(spec, pod, run.volumes, variables, self._hidden(pod, static=static)),
+            masked=self._settings.masked,
+            kept=(*self._settings.installation.directories, *self._names, *self._for_proot),
+            read_only_root=bool(context.get("readOnlyRootFilesystem")),
+        )
+        in_proot = self._settings.way is Way.PROOT
+        mounts = plan_mounts(view, self._host, open_root=in_proot)
+        scratch = os.path.realpath(run.directory / "scratch" / spec["name"])
+        return Sandbox(
+            command=command(spec, list(image.entrypoint), variables),
+            hostname=(pod["spec"].get("hostname") or pod["metadata"]["name"])[:LONGEST_HOSTNAME],
+            variables=variables,
+            mounts=mounts,
+            working_directory=spec.get("workingDir") or "/",
+            root=self._settings.root,
+            user=self._user(context),
+            proot=proot_view(mounts, scratch, self._host) if in_proot else None,
+        )
+
+    def refresh_volumes(self, pod: Object, run: PodRun) -> None:
+        """Bring the files of a pod that runs up to date; what is missing leaves them as is."""
+        if not run.volumes.exists():
+            return
+        try:
+            self._write_volumes(pod, run, self._sources(pod, run))
+        except (UnresolvedError, OSError) as error:
+            log.v(4).info("volumes stay as they are", pod=run.uid, error=str(error))
+
+    def _sources(self, pod: Object, run: PodRun) -> Sources:
+        namespace = pod["metadata"]["namespace"]
+        needed = references(pod)
+        return Sources(
+            pod=pod,
+            config_maps=self._found("ConfigMap", namespace, needed.config_maps),
+            secrets=self._found("Secret", namespace, needed.secrets),
+            pod_ip=run.pod_ip,
+            capacity=self._settings.capacity,
+        )
+
+    def _found(self, kind: str, namespace: str, names: frozenset[str]) -> dict[str, Object]:
+        found = {name: self._named.get(Name(kind, Key(namespace, name))) for name in names}
+        return {name: it for name, it in found.items() if it is not None}
+
+    def _write_volumes(self, pod: Object, run: PodRun, sources: Sources) -> None:
+        owner = owner_of(pod, root=self._settings.root)
+        run.volumes.mkdir(parents=True, exist_ok=True)
+        for volume in pod["spec"].get("volumes") or []:
+            directory = run.volumes / volume["name"]
+            kind = kind_of(volume)
+            if kind == "emptyDir":
+                make_empty_directory(directory, owner)
+            elif kind in FROM_FILES:
+                write_files(directory, files_of(volume, sources, run.tokens.values), owner)
+
+    def _hidden(self, pod: Object, *, static: bool) -> Hidden:
+        """What the pod may not mount from the machine; a static pod may mount its credentials."""
+        shown = list(self._settings.shown)
+        if static and self._settings.credentials:
+            name = pod["metadata"]["name"].removesuffix(f"-{self._settings.name}")
+            shown.append(self._settings.credentials / name)
+        return Hidden(self._settings.masked, shown)
+
+    def _base(self, pod: Object, image: Image) -> Mapping[str, str]:
+        """What every container has in its environment."""
+        host, port = self._settings.api_host, str(self._settings.api_port)
+        return {
+            **image.variables,
+            "HOSTNAME": pod["metadata"]["name"],
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+        }
+
+    def _user(self, context: dict[str, Any]) -> User | None:
+        """Whom the container runs as; None for us."""
+        groups = set(context.get("supplementalGroups") or [])
+        if context.get("fsGroup") is not None:
+            groups.add(context["fsGroup"])
+        uid, gid = context.get("runAsUser") or 0, context.get("runAsGroup") or 0
+        if not self._settings.root or not (uid or gid or groups):
+            return None
+        return User(uid, gid, tuple(sorted(groups)))
+
+
+def _existing(path: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    return (path,) if Path(path).exists() else ()

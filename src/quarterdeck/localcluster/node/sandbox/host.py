@@ -1,0 +1,32 @@
+"""The host's file system as `mounts` looks at it."""
+
+import os
+import stat
+from pathlib import PurePosixPath
+
+from quarterdeck.localcluster.node.sandbox.mounts import Kind
+
+
+class RealHost:
+    """The file system of this machine."""
+
+    def kind(self, path: PurePosixPath) -> Kind:
+        """What there is; what may not be looked at counts as nothing."""
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            return Kind.NOTHING
+        if stat.S_ISLNK(mode):
+            return Kind.LINK
+        return Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.FILE
+
+    def entries(self, path: PurePosixPath) -> list[str]:
+        """The names in a directory; none if it may not be listed."""
+        try:
+            return os.listdir(path)  # noqa: PTH208  # names alone, from a pure path
+        except OSError:
+            return []
+
+    def link(self, path: PurePosixPath) -> str:
+        """Where a symbolic link points."""
+        return os.readlink(path)  # noqa: PTH115  # a pure path cannot be read

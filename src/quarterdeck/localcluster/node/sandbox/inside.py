@@ -1,0 +1,177 @@
+"""Runs a command in a container with the container's rights: `python -I -S inside.py FD`.
+
+A program of its own, which imports nothing of ours. The agent starts it with an empty environment
+and hands it an order through the descriptor FD. It enters a running container (an exec probe,
+`quarterdeck local exec`), or moves from the machine's own view into the container's and becomes
+another user (the start of a container with a user or groups). In proot it is the first process of
+all, and tells the keeper which process is the command's and how that ended.
+
+Nothing of the pod's is executed or loaded while this process has more rights than the pod: the
+pod's volumes may lie over any library, and its variables may name some for the loader. So there is
+no program in between; this process takes its own rights away, and then becomes the command, which
+gets the pod's variables.
+"""
+
+import ctypes
+import errno
+import marshal
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+CANNOT_ENTER = 128
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+"""The exit codes of shells for a command that cannot be run."""
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+CAPABILITY_VERSION = 0x20080522
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> NoReturn:
+    """Do what the order says."""
+    order = marshal.loads(_take(int(sys.argv[1])))  # noqa: S302  # the agent wrote it
+    if order["report"] is not None:
+        _run_in_proot(order)
+    # Until it is the command, no process of the pod may look into this one or trace it.
+    _check(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+    if order["pid"]:
+        variables = _enter(order)
+        child = os.fork()  # only children are in the PID namespace that was entered
+        if child:
+            os._exit(_wait(child))
+    else:
+        variables = order["variables"]
+        os.chroot(order["root"])
+        os.chdir(order["directory"])
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    _drop_rights(order["user"])
+    if order["pid"]:
+        _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(number, signal.SIG_DFL)
+    _execute(order["command"], variables)
+
+
+def _run_in_proot(order: dict[str, Any]) -> NoReturn:
+    """Run the command and report on it; proot's own exit code is that of whoever ended last."""
+    failed, failure = os.pipe()
+    _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    child = os.fork()
+    if child == 0:
+        try:
+            _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+            os.dup2(failure, 3, inheritable=False)
+            os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+            os.chdir(order["directory"])
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+                signal.signal(number, signal.SIG_DFL)
+            _execute(order["command"], order["variables"], report=3)
+        except Exception as error:  # also of a word that no process can have
+            os.write(3, b"%d" % CANNOT_ENTER)
+            _fail(str(error), CANNOT_ENTER)
+    os.close(failure)
+    report = order["report"]
+    if failed_with := os.read(failed, 16):
+        os.waitpid(child, 0)  # it has something to say
+        os.write(report, b"failed %s\n" % failed_with)
+        os._exit(int(failed_with))
+    os.write(report, b"child-pid %d\n" % child)
+    code = _wait(child)
+    os.write(report, b"exit-code %d\n" % code)
+    os._exit(code)
+
+
+def _enter(order: dict[str, Any]) -> dict[bytes, bytes]:
+    """Join the namespaces of a process; the variables that the command gets."""
+    at = f"/proc/{order['pid']}"
+    with open(f"{at}/status") as stream:  # noqa: PTH123  # pathlib would take longer to load
+        rights = next(line for line in stream if line.startswith("CapEff:")).split()[1]
+    if int(rights, 16):
+        _fail("the container is not set up yet", CANNOT_ENTER)
+    variables = order["variables"]
+    if variables is None:
+        with open(f"{at}/environ", "rb") as stream:  # noqa: PTH123
+            words = stream.read().split(b"\0")
+        variables = dict(word.split(b"=", 1) for word in words if b"=" in word)
+    spaces = [os.open(f"{at}/ns/{name}", os.O_RDONLY) for name in order["namespaces"]]
+    root, directory = (os.open(f"{at}/{name}", os.O_PATH) for name in ("root", "cwd"))
+    for space in spaces:
+        _check(LIBC.setns(space, 0))
+    os.fchdir(root)
+    os.chroot(".")
+    os.fchdir(directory)
+    return dict(variables)
+
+
+def _drop_rights(user: tuple[int, int, list[int]] | None) -> None:
+    """Become the user, with no capabilities and no way to gain any."""
+    for capability in range(64):
+        if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            if ctypes.get_errno() == errno.EINVAL:  # the kernel knows no more of them
+                break
+            _check(-1)
+    if user is not None:
+        uid, gid, groups = user
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    _check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    _check(LIBC.capset(header, (ctypes.c_uint32 * 6)()))
+
+
+def _execute(
+    command: list[bytes], variables: dict[bytes, bytes], report: int | None = None
+) -> NoReturn:
+    """Become the command, as the container's own PATH finds it."""
+    name = command[0]
+    places = [b""] if b"/" in name else variables.get(b"PATH", b"/usr/bin:/bin").split(b":")
+    failure = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for place in places:
+        path = os.path.join(place, name)  # noqa: PTH118  # bytes
+        try:
+            os.execve(path, command, variables)  # noqa: S606
+        except OSError as error:
+            if error.errno == errno.ENOEXEC:  # a script that does not say who reads it
+                os.execve("/bin/sh", [b"sh", path, *command[1:]], variables)  # noqa: S606
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                failure = error
+    code = NOT_FOUND if failure.errno == errno.ENOENT else NOT_EXECUTABLE
+    if report is not None:
+        os.write(report, b"%d" % code)
+    _fail(f"{os.fsdecode(name)}: {failure.strerror}", code)
+
+
+def _wait(child: int) -> int:
+    """The exit code of the command; who interrupts it at a terminal means it, not us."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+def _take(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb") as stream:
+        return stream.read()
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _fail(why: str, code: int) -> NoReturn:
+    os.write(2, f"{why}\n".encode(errors="replace"))
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception as error:  # a traceback would be read from the pod's files
+        _fail(str(error), CANNOT_ENTER)

@@ -1,0 +1,123 @@
+"""Keeps the processes of a container that runs in proot together: `python -I -S keeper.py FD`.
+
+A program of its own, which imports nothing of ours. Without a process namespace nobody ends what
+a container leaves behind: its processes become children of this one when their parents end, and
+this one ends them all, when the container's own process has ended, when the agent has, when it is
+told to, or when the container that it enters has ended. proot itself ends none.
+
+It says what bubblewrap would: a line of JSON with the process, and one with its exit code.
+"""
+
+import ctypes
+import marshal
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from typing import Any, NoReturn
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ENDED_OTHERWISE = 137
+BEFORE_PROOT_TOO = 50
+"""So often the others are killed first: when they are gone, proot ends by itself."""
+
+
+def main() -> NoReturn:
+    """Start what the order says, and end with its exit code when nothing of it is left."""
+    os.lseek(int(sys.argv[1]), 0, os.SEEK_SET)
+    with open(int(sys.argv[1]), "rb", closefd=False) as stream:
+        order = marshal.load(stream)  # noqa: S302  # the agent wrote it
+    end, told = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.write(told, b"end"))
+    for number in (signal.SIGINT, signal.SIGQUIT):  # meant for the command
+        signal.signal(number, signal.SIG_IGN)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if order["parent"] is not None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != order["parent"]:  # it ended before the kernel knew what to do then
+            os._exit(ENDED_OTHERWISE)
+    reports, proot = _start(order)
+    watched = [end, reports, os.pidfd_open(proot)]
+    if order["beside"]:
+        watched.append(os.pidfd_open(order["beside"]))
+    code = _follow(watched, order["status"])
+    _end_all(proot)
+    os._exit(code)
+
+
+def _start(order: dict[str, Any]) -> tuple[int, int]:
+    """Start proot; where its first process reports, and its PID."""
+    reports, report = os.pipe()
+    proot = os.fork()
+    if proot == 0:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(report, order["report"])
+        os.execve(order["command"][0], order["command"], {})  # noqa: S606
+    os.close(report)
+    return reports, proot
+
+
+def _follow(watched: list[int], status: int | None) -> int:
+    """Wait for the first thing that ends it all; the exit code."""
+    reports = watched[1]
+    heard = b""
+    while True:
+        ready, _, _ = select.select(watched, [], [])
+        if reports in ready:
+            chunk = os.read(reports, 4096)
+            heard += chunk
+            if not chunk:
+                watched = [each for each in watched if each != reports]
+            while b"\n" in heard:
+                line, heard = heard.split(b"\n", 1)
+                what, number = line.split()
+                if what != b"failed" and status is not None:
+                    os.write(status, b'{"%s": %d}\n' % (what, int(number)))
+                if what != b"child-pid":
+                    return int(number)
+        elif ready:
+            return ENDED_OTHERWISE
+
+
+def _end_all(proot: int) -> None:
+    """Kill every process that descends from this one, until there is none."""
+    tries = 0
+    while True:
+        tries += 1
+        for pid in _descendants():
+            if pid != proot or tries > BEFORE_PROOT_TOO:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        # What was killed is gone in a moment, and may have left children to this process.
+        select.select([], [], [], 0.002)
+
+
+def _descendants() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stream:  # noqa: PTH123
+                    parent = int(stream.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found, todo = [], [os.getpid()]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+if __name__ == "__main__":
+    main()

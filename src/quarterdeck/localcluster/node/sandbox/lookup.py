@@ -1,0 +1,42 @@
+"""From a pod's name to the entry of one of its containers: asks the API server where it is."""
+
+import json
+import os
+import subprocess
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.components import THIS_MACHINE
+from quarterdeck.localcluster.node.pod.containers import all_containers, main_containers
+from quarterdeck.localcluster.node.sandbox.entry import Entry, NotEnterable, entry_path, read_entry
+from quarterdeck.localcluster.node.static_pods.static import MIRROR
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.localcluster.status import kubectl_environment
+
+
+def find_entry(layout: Layout, kubectl: str, namespace: str, pod: str, container: str) -> Entry:
+    """The entry of a container; of the pod's first one if none is named."""
+    asked = subprocess.run(
+        [kubectl, "get", "pod", pod, f"--namespace={namespace}", "--output=json"],
+        env=os.environ | kubectl_environment(layout),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode != 0:
+        raise NotEnterable(asked.stderr.strip())
+    found: Object = json.loads(asked.stdout)
+    node = found["spec"].get("nodeName", "")
+    if node != THIS_MACHINE:
+        where = f"on the node {node}" if node else "on no node yet"
+        raise NotEnterable(f"pod {pod} is {where}; only pods on {THIS_MACHINE} are processes")
+    names = [spec["name"] for spec in all_containers(found)]
+    container = container or main_containers(found)[0]["name"]
+    if container not in names:
+        raise NotEnterable(f"pod {pod} has no container {container}, only {', '.join(names)}")
+    return read_entry(entry_path(layout.pods / _uid(found), container))
+
+
+def _uid(pod: Object) -> str:
+    """By what its files are known: a static pod's own uid is not its mirror's."""
+    meta = pod["metadata"]
+    return str((meta.get("annotations") or {}).get(MIRROR) or meta["uid"])

@@ -1,0 +1,277 @@
+"""What a container sees of the file system: which mounts, in which order.
+
+Pure, given a view of the host's file system. The host's root is seen read-only; some of it is
+masked, some of it is a fresh tmpfs, and the pod's volumes lie on top. bubblewrap can make no
+mount point under a read-only root, so where one is missing, its nearest existing parent
+becomes a tmpfs with the host's entries bound back into it. What a volume holds is decided in
+`volumes`; how mounts are handed to bubblewrap, in `arguments`.
+"""
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import PurePosixPath as Path
+from typing import Protocol
+
+import msgspec
+
+from quarterdeck.localcluster.node.volumes.opened import Opened
+
+SCRATCH = (Path("/tmp"), Path("/run"), Path("/var/tmp"))  # noqa: S108
+"""What each container gets empty, and writable unless its root is to be read-only."""
+
+ROOT = Path("/")
+_OWN = (Path("/proc"), Path("/dev"))
+"""Mounted by themselves in every container."""
+
+
+class Kind(Enum):
+    """What there is at a path, symbolic links not followed."""
+
+    DIRECTORY = "directory"
+    FILE = "file"
+    LINK = "link"
+    NOTHING = "nothing"
+
+
+class Host(Protocol):
+    """The host's file system, to look at."""
+
+    def kind(self, path: Path) -> Kind:
+        """What there is."""
+
+    def entries(self, path: Path) -> list[str]:
+        """The names in a directory; none if it may not be listed."""
+
+    def link(self, path: Path) -> str:
+        """Where a symbolic link points."""
+
+
+class Bind(msgspec.Struct, frozen=True, kw_only=True):
+    """Show a file or directory of the host at a path."""
+
+    source: str
+    target: Path
+    read_only: bool = True
+    directory: bool = True
+    opened: Opened | None = None
+    """What must be mounted in the end, where a container could replace the source meanwhile."""
+
+
+class Tmpfs(msgspec.Struct, frozen=True):
+    """Put an empty file system at a path."""
+
+    target: Path
+
+
+class Directory(msgspec.Struct, frozen=True):
+    """Make a directory that everybody can pass through."""
+
+    target: Path
+
+
+class Symlink(msgspec.Struct, frozen=True):
+    """Make a symbolic link."""
+
+    to: str
+    target: Path
+
+
+class ReadOnly(msgspec.Struct, frozen=True):
+    """Let nothing more be written at a path that was mounted before."""
+
+    target: Path
+
+
+class Proc(msgspec.Struct, frozen=True):
+    """Mount the container's own /proc."""
+
+    target: Path = Path("/proc")
+
+
+class Dev(msgspec.Struct, frozen=True):
+    """Mount a /dev."""
+
+    target: Path = Path("/dev")
+
+
+Mount = Bind | Tmpfs | Directory | Symlink | ReadOnly | Proc | Dev
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What one container is to see."""
+
+    volumes: Sequence[Bind] = ()
+    masked: Sequence[Path] = ()
+    """Directories and files of the host that it must not see."""
+    kept: Sequence[Path] = ()
+    """What it must see of the host even where it lies in a scratch directory."""
+    read_only_root: bool = False
+
+
+class NoMountPointError(Exception):
+    """A volume is to be mounted where nothing can be created."""
+
+
+def resolve(path: Path, host: Host, opaque: Sequence[Path] = SCRATCH) -> Path:
+    """The path with the host's symbolic links followed, but not inside the opaque ones."""
+    todo = list(reversed(_parts(path)))
+    done = ROOT
+    links = 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            done = done.parent
+            continue
+        step = done / part
+        if host.kind(step) is not Kind.LINK or any(_within(step, each) for each in opaque):
+            done = step
+            continue
+        links += 1
+        if links > 40:
+            raise NoMountPointError(f"{path}: too many symbolic links at {step}")
+        to = host.link(step)
+        if to.startswith("/"):
+            done = ROOT
+        todo += reversed(_parts(Path(to)))
+    return done
+
+
+def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Mount]:
+    """All mounts of a container in the order in which they are to be made.
+
+    With `open_root`, what is in the host's root is mounted one by one.
+    """
+    scratch = [resolve(each, host, ()) for each in SCRATCH if host.kind(each) is not Kind.NOTHING]
+    volumes = [
+        msgspec.structs.replace(volume, target=resolve(volume.target, host, scratch))
+        for volume in view.volumes
+    ]
+    masks = _masks(view, host, scratch)
+    on_top: dict[Path, Mount] = {each: Tmpfs(each) for each in scratch}
+    on_top |= {
+        each: Bind(source=str(each), target=each, directory=host.kind(each) is not Kind.FILE)
+        for each in view.kept
+        if any(_within(each, hidden) for hidden in [*scratch, *masks])
+    }
+    on_top |= masks
+    on_top |= {volume.target: volume for volume in volumes}
+    opened = _to_open(on_top, host)
+    if open_root and ROOT not in opened:
+        opened = [ROOT, *opened]
+    mounts: list[Mount] = list(_base(opened, set(on_top), host))
+    mounts += [Proc(), Dev()]
+    sealed = {*opened, *(each for each in masks if isinstance(on_top[each], Tmpfs))}
+    if view.read_only_root:
+        sealed |= {each for each in scratch if isinstance(on_top[each], Tmpfs)}
+    for target in sorted(on_top, key=_depth):
+        mount = on_top[target]
+        if mount in volumes and mount.read_only and _holds_another(target, on_top):
+            mount = msgspec.structs.replace(mount, read_only=False)
+            sealed.add(target)
+        way = _on_the_way(target, on_top, opened, host)
+        mounts += [directory for directory in way if directory not in mounts]
+        mounts.append(mount)
+    # Last, because mount points are made in them.
+    return mounts + [ReadOnly(each) for each in sorted(sealed, key=_depth, reverse=True)]
+
+
+def _on_the_way(
+    target: Path, on_top: dict[Path, Mount], opened: Sequence[Path], host: Host
+) -> Iterator[Directory]:
+    """The directories that lead to a mount point in a tmpfs.
+
+    Bubblewrap would make them too, but for their owner alone.
+    """
+    for parent in reversed(target.parents):
+        cover = on_top.get(parent) or _cover(parent, on_top)
+        in_scratch = isinstance(cover, Tmpfs) and parent not in on_top
+        in_opened = cover is None and any(each in parent.parents for each in opened)
+        if in_scratch or (in_opened and host.kind(parent) is not Kind.DIRECTORY):
+            yield Directory(parent)
+
+
+def _holds_another(target: Path, on_top: dict[Path, Mount]) -> bool:
+    """Whether another mount lies inside, whose mount point may have to be made."""
+    return any(target in other.parents for other in on_top)
+
+
+def _masks(view: View, host: Host, scratch: Sequence[Path]) -> dict[Path, Mount]:
+    """An empty directory or file over everything that is to be hidden."""
+    masks: dict[Path, Mount] = {}
+    for wanted in view.masked:
+        path = resolve(wanted, host, ())
+        hidden = any(_within(path, each) for each in scratch)
+        kept = any(_within(path, each) for each in view.kept)
+        if hidden and not kept:
+            continue
+        match host.kind(path):
+            case Kind.DIRECTORY:
+                masks[path] = Tmpfs(path)
+            case Kind.FILE:
+                masks[path] = Bind(source="/dev/null", target=path, directory=False)
+            case _:
+                continue
+    return masks
+
+
+def _to_open(on_top: dict[Path, Mount], host: Host) -> list[Path]:
+    """The directories of the host that must become a tmpfs, so that mount points can be made."""
+    opened = set()
+    for target, mount in on_top.items():
+        cover = _cover(target, on_top)
+        if cover is not None:
+            if isinstance(cover, Bind) and not cover.directory:
+                raise NoMountPointError(f"{target}: {cover.target} is a file; mount it elsewhere")
+            continue
+        wanted = Kind.FILE if isinstance(mount, Bind) and not mount.directory else Kind.DIRECTORY
+        if host.kind(target) is wanted or any(_within(target, own) for own in _OWN):
+            continue
+        parent = target.parent
+        while host.kind(parent) is not Kind.DIRECTORY:
+            parent = parent.parent
+        opened.add(parent)
+    return sorted(opened, key=_depth)
+
+
+def _cover(target: Path, on_top: dict[Path, Mount]) -> Mount | None:
+    """The deepest mount that the target lies inside; None for the host's own file system."""
+    inside = [path for path in on_top if path != target and _within(target, path)]
+    return on_top[max(inside, key=_depth)] if inside else None
+
+
+def _base(opened: Sequence[Path], targets: set[Path], host: Host) -> Iterator[Mount]:
+    """The host's file system, read-only, with the opened directories as tmpfs."""
+    if ROOT not in opened:
+        yield Bind(source="/", target=ROOT)
+    for directory in opened:
+        if directory != ROOT:
+            yield Tmpfs(directory)
+        for name in sorted(host.entries(directory)):
+            path = directory / name
+            kind = host.kind(path)
+            if path in targets or path in _OWN:
+                continue
+            if kind is not Kind.DIRECTORY and any(_within(target, path) for target in targets):
+                continue
+            match kind:
+                case Kind.LINK:
+                    yield Symlink(host.link(path), path)
+                case Kind.DIRECTORY:
+                    yield Bind(source=str(path), target=path)
+                case Kind.FILE:
+                    yield Bind(source=str(path), target=path, directory=False)
+                case _:
+                    continue
+
+
+def _within(path: Path, directory: Path) -> bool:
+    return path == directory or directory in path.parents
+
+
+def _depth(path: Path) -> tuple[int, Path]:
+    return len(path.parts), path
+
+
+def _parts(path: Path) -> list[str]:
+    return [part for part in posixpath.normpath(str(path)).split("/") if part]

@@ -1,0 +1,194 @@
+"""What a container sees of the file system where there are no namespaces: proot's arguments.
+
+Pure, given a view of the host's file system. The mounts are those of `mounts`, with the root
+opened. A tmpfs is a directory in the container's scratch directory; mount points are made there, so
+that proot makes none on the machine. proot knows nothing that is read-only and hides by path alone:
+what may be read and written is a list of its own, which the kernel keeps to.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath as Path
+from typing import assert_never
+
+import msgspec
+
+from quarterdeck.localcluster.node.sandbox.mounts import (
+    ROOT,
+    Bind,
+    Dev,
+    Directory,
+    Host,
+    Kind,
+    Mount,
+    NoMountPointError,
+    Proc,
+    ReadOnly,
+    Symlink,
+    Tmpfs,
+)
+
+NULL = "/dev/null"
+WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """A file or directory that may be used, and all below it."""
+
+    path: str
+    identity: tuple[int, int] | None = None
+    """What it must be, where a container could replace it."""
+    seen_at: str = ""
+    """Where the container sees it."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to make in the scratch directory."""
+
+    path: str
+    kind: Kind
+    to: str = ""
+    """Where a symbolic link points."""
+    mode: int = 0o755
+
+
+class ProotView(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container is shown its files."""
+
+    scratch: str
+    made: list[Made]
+    """In the order in which they are to be made."""
+    binds: list[tuple[str, str]]
+    """Sources on the host, and where the container sees them."""
+    readable: list[Allowed]
+    writable: list[Allowed]
+
+    @property
+    def root(self) -> str:
+        """What the container's root is on the host."""
+        return f"{self.scratch}/root"
+
+    @property
+    def loader(self) -> str:
+        """What proot loads programs with."""
+        return f"{self.scratch}/loader"
+
+    @property
+    def temporary(self) -> str:
+        """Where proot puts its own files."""
+        return f"{self.scratch}/proot"
+
+
+def proot_view(mounts: Sequence[Mount], scratch: str, host: Host) -> ProotView:
+    """The view that the mounts describe; its directories go into the scratch directory."""
+    plan = _Plan(scratch, host)
+    for mount in mounts:
+        plan.add(mount)
+    hidden = {path for path, real in plan.places.items() if real == NULL or plan.is_made(real)}
+    sources = [mount for mount in mounts if isinstance(mount, Bind) and mount.source != NULL]
+    readable = [Allowed(scratch), Allowed("/proc"), Allowed("/dev")]
+    for bind in sources:
+        if bind.source == str(bind.target):
+            readable += map(Allowed, _around(bind.target, hidden, host))
+        else:
+            readable.append(_allowed(bind))
+    return ProotView(
+        scratch=scratch,
+        made=plan.made,
+        binds=plan.binds,
+        readable=readable,
+        writable=[
+            Allowed(f"{scratch}/proot"),
+            *(Allowed(f"/dev/{name}") for name in WRITABLE_DEVICES),
+            *(
+                Allowed(plan.places[target])
+                for target in plan.places
+                if target not in plan.sealed and plan.is_made(plan.places[target])
+            ),
+            *(
+                _allowed(bind)
+                for bind in sources
+                if not bind.read_only and bind.target not in plan.sealed
+            ),
+        ],
+    )
+
+
+def proot_options(view: ProotView) -> list[str]:
+    """The options of proot that show the view."""
+    binds = (word for source, target in view.binds for word in ("-b", f"{source}:{target}!"))
+    return ["-v", "-1", "-r", view.root, *binds, "-w", "/"]
+
+
+class _Plan:
+    """What has been mounted so far, and what is to be made for it."""
+
+    def __init__(self, scratch: str, host: Host) -> None:
+        self._scratch = scratch
+        self._host = host
+        self.places: dict[Path, str] = {ROOT: f"{scratch}/root"}
+        self.made = [
+            Made(path=f"{scratch}/root", kind=Kind.DIRECTORY),
+            Made(path=f"{scratch}/proot", kind=Kind.DIRECTORY, mode=0o700),
+        ]
+        self.binds: list[tuple[str, str]] = []
+        self.sealed: set[Path] = set()
+
+    def add(self, mount: Mount) -> None:
+        match mount:
+            case Bind(source=source, target=target, directory=directory):
+                self._bind(source, target, Kind.DIRECTORY if directory else Kind.FILE)
+            case Tmpfs(target):
+                real = f"{self._scratch}/{len(self.made)}"
+                self.made.append(Made(path=real, kind=Kind.DIRECTORY, mode=0o1777))
+                self._bind(real, target, Kind.DIRECTORY)
+            case Directory(target):
+                self._make(target, Kind.DIRECTORY)
+            case Symlink(to, target):
+                self._make(target, Kind.LINK, to)
+            case ReadOnly(target):
+                self.sealed.add(target)
+            case Proc(target):
+                self._bind("/proc", target, Kind.DIRECTORY)
+            case Dev(target):
+                self._bind("/dev", target, Kind.DIRECTORY)
+                if self._host.kind(target / "shm") is Kind.DIRECTORY:
+                    self.add(Tmpfs(target / "shm"))
+            case _:
+                assert_never(mount)
+
+    def is_made(self, real: str) -> bool:
+        """Whether a place is in the scratch directory."""
+        return real.startswith(f"{self._scratch}/")
+
+    def _bind(self, source: str, target: Path, kind: Kind) -> None:
+        if ":" in source:
+            raise NoMountPointError(f"{source}: proot can mount no path with a colon")
+        if target != ROOT:
+            self._make(target, kind)
+            self.binds.append((source, str(target)))
+        self.places[target] = source
+
+    def _make(self, target: Path, kind: Kind, to: str = "") -> None:
+        """Something in a directory of ours; what others hold is left as it is."""
+        cover = next(path for path in target.parents if path in self.places)
+        if self.is_made(self.places[cover]):
+            real = os.path.join(self.places[cover], target.relative_to(cover))  # noqa: PTH118
+            self.made.append(Made(path=real, kind=kind, to=to))
+
+
+def _around(path: Path, hidden: set[Path], host: Host) -> Iterator[str]:
+    """The path, or what is in it beside the hidden ones."""
+    if path in hidden:
+        return
+    if not any(path in each.parents for each in hidden):
+        yield str(path)
+        return
+    for name in sorted(host.entries(path)):
+        if host.kind(path / name) is not Kind.LINK:
+            yield from _around(path / name, hidden, host)
+
+
+def _allowed(bind: Bind) -> Allowed:
+    identity = bind.opened.identity if bind.opened else None
+    return Allowed(bind.source, identity, str(bind.target))

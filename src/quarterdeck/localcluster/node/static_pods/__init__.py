@@ -1,0 +1,1 @@
+"""Pods from files: read, checked, and mirrored to the API server."""

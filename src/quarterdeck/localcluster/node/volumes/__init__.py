@@ -1,0 +1,1 @@
+"""The volumes of pods: what they hold, and their files on disk."""

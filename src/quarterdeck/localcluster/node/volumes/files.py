@@ -1,0 +1,218 @@
+"""A pod's volumes on disk: made, changed in one step, found again, removed.
+
+Files that come from the API server change as the kubelet changes them: all of them are
+written into a new directory, and one rename of the symbolic link `..data` swaps them, so that
+a reader sees either all old or all new ones.
+"""
+
+import os
+import shutil
+import uuid
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.node.pod.environment import UnresolvedError, expand
+from quarterdeck.localcluster.node.sandbox.mounts import Bind
+from quarterdeck.localcluster.node.volumes.contents import FROM_FILES, File, kind_of
+from quarterdeck.localcluster.node.volumes.opened import (
+    NOTHING_HIDDEN,
+    Hidden,
+    Opened,
+    OutsideError,
+    open_beneath,
+    open_path,
+)
+
+DATA = "..data"
+_HIDDEN = "the cluster's keys, other pods or your kubeconfigs are there; name another directory"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whom a volume's files belong to; -1 leaves it as it is, as chown does."""
+
+    uid: int = -1
+    gid: int = -1
+
+
+def owner_of(pod: Object, *, root: bool) -> Owner:
+    """Whom the pod's files belong to: its one user, and its fsGroup. Only root can give away."""
+    if not root:
+        return Owner()
+    spec = pod["spec"]
+    context = spec.get("securityContext") or {}
+    users = {
+        (container.get("securityContext") or {}).get("runAsUser", context.get("runAsUser"))
+        for container in [*(spec.get("initContainers") or []), *spec["containers"]]
+    }
+    user = users.pop() if len(users) == 1 else None
+    group = context.get("fsGroup")
+    return Owner(-1 if user is None else user, -1 if group is None else group)
+
+
+def write_files(directory: Path, files: dict[str, File], owner: Owner) -> bool:
+    """Make the directory hold exactly these files, in one step; whether anything changed."""
+    if _current(directory) == files:
+        return False
+    private = all(not file.mode & 0o007 for file in files.values()) and bool(files)
+    _make_directory(directory, private, owner)
+    fresh = directory / f"..{uuid.uuid4().hex}"
+    _make_directory(fresh, private, owner)
+    for name, file in files.items():
+        _write(fresh, PurePosixPath(name), file, private, owner)
+    old = _generation(directory)
+    swap = directory / f"{DATA}_new"
+    swap.unlink(missing_ok=True)
+    swap.symlink_to(fresh.name)
+    swap.rename(directory / DATA)
+    _link_names(directory, {PurePosixPath(name).parts[0] for name in files})
+    for stale in directory.glob("..*"):
+        if stale.is_dir() and not stale.is_symlink() and stale != fresh:
+            shutil.rmtree(stale)
+    return old is not None or bool(files)
+
+
+def make_empty_directory(directory: Path, owner: Owner) -> None:
+    """An emptyDir: open to every user of the pod; what is in it stays."""
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        directory.chmod(0o777)
+        _give(directory, owner)
+
+
+def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
+    """The file or directory of a hostPath volume, made or checked as its type wants."""
+    path, kind = Path(body["path"]), body.get("type") or ""
+    # First, so that nothing is made in there either.
+    nearest = next(each for each in (path, *path.parents) if each.exists())
+    if nearest != path and hidden.holds(open_path(nearest)):
+        raise UnresolvedError(field, str(path), _HIDDEN)
+    if kind == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    elif kind == "FileOrCreate" and not path.exists():
+        path.touch()
+    checks = {"Directory": path.is_dir, "File": path.is_file, "Socket": path.is_socket}
+    found = checks[kind]() if kind in checks else path.exists()
+    if not found:
+        raise UnresolvedError(field, str(path), f"no {kind or 'such path'} on this machine")
+    opened = open_path(path)
+    if hidden.touches(opened):
+        raise UnresolvedError(field, str(path), _HIDDEN)
+    return opened
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a pod's files; a container may have closed some of its directories to us."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if not directory.exists():
+        return
+    for parent, names, _ in os.walk(directory):
+        for name in names:
+            path = Path(parent) / name
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def binds_of(
+    container: dict[str, Any],
+    pod: Object,
+    volumes: Path,
+    variables: dict[str, str],
+    hidden: Hidden = NOTHING_HIDDEN,
+) -> list[Bind]:
+    """Where each of the container's volume mounts leads; never to what is hidden from pods."""
+    specs = {volume["name"]: volume for volume in pod["spec"].get("volumes") or []}
+    return [
+        _bind(mount, specs[mount["name"]], volumes, variables, hidden)
+        for mount in container.get("volumeMounts") or []
+    ]
+
+
+def _bind(
+    mount: dict[str, Any],
+    volume: dict[str, Any],
+    volumes: Path,
+    variables: dict[str, str],
+    hidden: Hidden,
+) -> Bind:
+    kind = kind_of(volume)
+    field = f"volume {volume['name']}"
+    own = kind != "hostPath"
+    root = (
+        open_path(volumes / volume["name"])
+        if own
+        else check_host_path(volume["hostPath"], field, hidden)
+    )
+    wanted = mount.get("subPath") or expand(mount.get("subPathExpr", ""), variables)
+    source = root
+    if wanted:
+        try:
+            source = open_beneath(root, wanted, make=kind not in FROM_FILES)
+        except OutsideError:
+            raise UnresolvedError(field, wanted, "a subPath stays inside its volume") from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise UnresolvedError(field, wanted, "no such path in the volume") from None
+        if not own and hidden.touches(source):
+            raise UnresolvedError(field, wanted, _HIDDEN)
+    return Bind(
+        source=source.path,
+        target=PurePosixPath(mount["mountPath"]),
+        read_only=bool(mount.get("readOnly")) or kind in FROM_FILES,
+        directory=source.is_directory,
+        # A volume of the pod's own lies where only we can move it.
+        opened=None if own and not wanted else source,
+    )
+
+
+def _current(directory: Path) -> dict[str, File] | None:
+    """The files as they are now; None where there are none yet."""
+    generation = _generation(directory)
+    if generation is None:
+        return None
+    return {
+        str(path.relative_to(generation)): File(path.read_bytes(), path.stat().st_mode & 0o777)
+        for path in generation.rglob("*")
+        if path.is_file()
+    }
+
+
+def _generation(directory: Path) -> Path | None:
+    link = directory / DATA
+    return link.resolve() if link.exists() else None
+
+
+def _make_directory(path: Path, private: bool, owner: Owner) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o750 if private else 0o755)
+    _give(path, owner)
+
+
+def _write(root: Path, name: PurePosixPath, file: File, private: bool, owner: Owner) -> None:
+    parent = root
+    for part in name.parts[:-1]:
+        parent = parent / part
+        _make_directory(parent, private, owner)
+    # Closed to others from its first moment; it gets its mode before its content.
+    handle = os.open(parent / name.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as stream:
+        os.fchown(handle, owner.uid, owner.gid)
+        os.fchmod(handle, file.mode)
+        stream.write(file.data)
+
+
+def _link_names(directory: Path, names: set[str]) -> None:
+    """The names that a reader uses: links through `..data`, so that they need not change."""
+    for name in names:
+        link = directory / name
+        if not link.is_symlink():
+            link.symlink_to(f"{DATA}/{name}")
+    for link in directory.iterdir():
+        if link.is_symlink() and link.name != DATA and link.name not in names:
+            link.unlink()
+
+
+def _give(path: Path, owner: Owner) -> None:
+    os.chown(path, owner.uid, owner.gid)

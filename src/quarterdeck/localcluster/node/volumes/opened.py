@@ -1,0 +1,173 @@
+"""Files and directories that are opened to be mounted, found without following a way out.
+
+A container may swap a directory of its volume for a link at any moment. So a path in a volume is
+walked one name at a time by descriptors, and what was opened, not its path, is what must be mounted
+in the end: `is_mounted` tells, before the container's process runs.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+MOST_LINKS = 40
+"""As many as the kernel follows."""
+
+_LOOK = os.O_PATH | os.O_NOFOLLOW
+
+
+class OutsideError(OSError):
+    """A path leads out of its volume."""
+
+
+class Opened:
+    """A file or directory that is held open; closed when it is told so, or when nobody holds it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @property
+    def descriptor(self) -> int:
+        """Refers to it, wherever it is moved; -1 when it is closed."""
+        return self._descriptor
+
+    @property
+    def path(self) -> str:
+        """Where it is now."""
+        return os.readlink(f"/proc/self/fd/{self._descriptor}")  # noqa: PTH115
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return stat.S_ISDIR(os.fstat(self._descriptor).st_mode)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What no other file has while this one is open."""
+        found = os.fstat(self._descriptor)
+        return found.st_dev, found.st_ino
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()
+
+
+def open_path(path: str | os.PathLike[str]) -> Opened:
+    """What is at a path now, links followed."""
+    return Opened(os.open(path, os.O_PATH))
+
+
+def open_beneath(root: Opened, path: str, *, make: bool) -> Opened:
+    """What is at a path in a directory; links are followed as long as they stay in it.
+
+    With `make`, directories that are missing are made.
+    """
+    way = [Opened(os.dup(root.descriptor))]
+    todo = list(reversed(PurePosixPath(path).parts))
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name == ".." and len(way) > 1:
+            way.pop()
+            continue
+        if name in ("..", "/"):
+            raise OutsideError(f"{path}: leads out of the volume")
+        step = _step(way[-1], name, make=make)
+        if not stat.S_ISLNK(os.fstat(step.descriptor).st_mode):
+            way.append(step)
+            continue
+        links += 1
+        if links > MOST_LINKS:
+            raise OutsideError(f"{path}: too many symbolic links")
+        todo += reversed(PurePosixPath(os.readlink("", dir_fd=step.descriptor)).parts)
+    return way[-1]
+
+
+def is_mounted(opened: Opened, root: str, target: PurePosixPath) -> bool:
+    """Whether it, and nothing else, is mounted at a path under another process's root."""
+    try:
+        here = above = open_path(root)
+        for name in target.parts[1:]:
+            above, here = here, Opened(os.open(name, _LOOK, dir_fd=here.descriptor))
+    except OSError:
+        return False
+    # The same directory might be there by itself, and the mount somewhere else.
+    is_mount = here is above or _mount_of(here) != _mount_of(above)
+    return is_mount and here.identity == opened.identity
+
+
+class Hidden:
+    """What of the machine no pod may mount, and what of that it may after all."""
+
+    def __init__(self, hidden: Iterable[PurePosixPath], shown: Iterable[PurePosixPath]) -> None:
+        self._hidden = list(hidden)
+        self._shown = list(shown)
+
+    def touches(self, opened: Opened) -> bool:
+        """Whether something hidden is at, in or above what was opened.
+
+        By identity, not by path: the same directory may be mounted in several places.
+        """
+        return self.holds(opened) or any(
+            opened.identity in _upwards(each) for each in self._opened()
+        )
+
+    def holds(self, opened: Opened) -> bool:
+        """Whether what was opened is hidden, or in something hidden."""
+        shown = {identity for path in self._shown for identity in _at(path)}
+        hidden = {identity for path in self._hidden for identity in _at(path)}
+        for identity in _upwards(opened):
+            if identity in shown or identity in hidden:
+                return identity not in shown
+        return False
+
+    def _opened(self) -> Iterator[Opened]:
+        for path in self._hidden:
+            with suppress(OSError):
+                yield open_path(path)
+
+
+NOTHING_HIDDEN = Hidden((), ())
+
+
+def _at(path: PurePosixPath) -> Iterator[tuple[int, int]]:
+    with suppress(OSError):
+        yield open_path(path).identity
+
+
+def _upwards(opened: Opened) -> Iterator[tuple[int, int]]:
+    """The identities of a file or directory and of all directories above it."""
+    yield opened.identity
+    here = opened
+    if not opened.is_directory:
+        here = open_path(PurePosixPath(opened.path).parent)
+        yield here.identity
+    while True:
+        above = Opened(os.open("..", os.O_PATH, dir_fd=here.descriptor))
+        if above.identity == here.identity:
+            return
+        yield above.identity
+        here = above
+
+
+def _step(parent: Opened, name: str, *, make: bool) -> Opened:
+    try:
+        return Opened(os.open(name, _LOOK, dir_fd=parent.descriptor))
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=parent.descriptor)  # by descriptor
+    return Opened(os.open(name, _LOOK, dir_fd=parent.descriptor))
+
+
+def _mount_of(opened: Opened) -> str:
+    with open(f"/proc/self/fdinfo/{opened.descriptor}") as stream:  # noqa: PTH123
+        return next(line for line in stream if line.startswith("mnt_id:"))
