@@ -1,1 +1,71 @@
 """The cluster version operator: it applies a release payload and reports on ClusterVersion."""
+
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    Hint,
+    HostPath,
+    InPayload,
+    Local,
+    LocalOption,
+    Part,
+)
+
+OPERATOR = Declaration(
+    name="cluster-version",
+    title="The cluster version operator",
+    setup="quarterdeck.operators.cluster_version.controller:setup",
+    settings="quarterdeck.operators.cluster_version.settings:Settings",
+    namespace="openshift-cluster-version",
+    account="cluster-version-operator",
+    component="cluster-version-operator",
+    run_level=0,
+    applies_payload=True,
+    # It applies whatever a release contains, roles included, so it has to have every right that
+    # it hands out.
+    cluster_admin=True,
+    delivery=Deployed(
+        # 110 MB for 900 manifests; a release may be larger, and two are loaded in an update.
+        memory_limit="1Gi",
+        in_payload=InPayload(
+            image="{{.ReleaseImage}}",
+            args=("--releases=/releases", "--cluster-profile={{.ClusterProfile}}"),
+            host_paths=(HostPath("releases", "/var/lib/quarterdeck/releases", "/releases"),),
+        ),
+    ),
+    kinds=(
+        "quarterdeck.api.config_v1:CLUSTER_OPERATORS",
+        "quarterdeck.api.config_v1:CLUSTER_VERSIONS",
+        "quarterdeck.api.operator_v1alpha1:CLUSTER_VERSION_OPERATORS",
+    ),
+    parts=(
+        Part(
+            name="config",
+            run_level=10,
+            kinds=(
+                "quarterdeck.api.config_v1:FEATURE_GATES",
+                "quarterdeck.api.config_v1:INFRASTRUCTURES",
+                "quarterdeck.api.config_v1:PROXIES",
+            ),
+            objects="quarterdeck.operators.cluster_version.config:OBJECTS",
+        ),
+    ),
+    alerts=True,
+    local=Local(
+        hints=(
+            Hint(
+                "How to see more in it (Normal, Debug, Trace, TraceAll):",
+                ("log-level", "set", "Debug"),
+            ),
+        ),
+        options=(
+            LocalOption(
+                flag="--cvo-log-level",
+                help="Run it, and create its configuration, if it has none, with this log level.",
+                choices=("Normal", "Debug", "Trace", "TraceAll"),
+                kind="ClusterVersionOperator",
+                field=("spec", "operatorLogLevel"),
+            ),
+        ),
+    ),
+)

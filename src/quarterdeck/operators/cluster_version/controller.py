@@ -11,9 +11,9 @@ from quarterdeck.controller import Manager
 from quarterdeck.operators.cluster_version.feature_gates.controller import add_feature_gates
 from quarterdeck.operators.cluster_version.log_level.controller import add_log_level
 from quarterdeck.operators.cluster_version.minimal_version import add_minimal_version
+from quarterdeck.operators.cluster_version.payloads import Payloads
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.version.controller import add_cluster_version
-from quarterdeck.operators.cluster_version.version.payloads import Payloads
 
 
 def setup(manager: Manager, settings: Settings) -> None:

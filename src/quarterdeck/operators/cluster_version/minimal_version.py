@@ -4,8 +4,8 @@ It is created where there is none, with an identifier of its own. Its conditions
 this operator has applied no release, so none is available, and none is on its way.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import (
@@ -16,14 +16,13 @@ from quarterdeck.api.config_v1 import (
     ClusterVersionStatus,
     Release,
 )
-from quarterdeck.api.meta import Key, Object, TypedObject
-from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
-from quarterdeck.operators.cluster_version.feature_gates.gates import (
-    FEATURE_GATE_NAME,
-    holds_updates_back,
-)
-from quarterdeck.operators.cluster_version.new_version import KEY, create_version
+from quarterdeck.api.meta import Key
+from quarterdeck.controller import DONE, Controller, Manager, Result, Watch, to_singleton
+from quarterdeck.feature_gates import FEATURE_GATE_NAME
+from quarterdeck.operators.cluster_version.new_version import KEY, THE_VERSION, create_version
+from quarterdeck.operators.cluster_version.selections import THE_GATES
 from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.version.blockers import feature_set_blockers
 from quarterdeck.status import set_condition
 
 log = logs.get_logger("cluster_version")
@@ -33,35 +32,23 @@ _NO_PAYLOAD = "this operator applies no payload; nothing in the cluster follows 
 
 def add_minimal_version(manager: Manager, settings: Settings) -> None:
     """Keep a ClusterVersion that claims nothing."""
-    versions = manager.objects(CLUSTER_VERSIONS, name=KEY.name, optional=True)
-    gates = manager.cache(
-        FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
-    )
+    versions = manager.objects(CLUSTER_VERSIONS, THE_VERSION, writes=["create", "status"])
+    gates = manager.cache(FEATURE_GATES, THE_GATES)
 
     async def reconcile(key: Key) -> Result:
         found = versions.get(KEY)
         if found is None:
-            return await create_version(manager)
-        feature_set = holds_updates_back(gates.get(Key("", FEATURE_GATE_NAME)))
-        wanted = desired_status(found, settings.release_version, feature_set, manager.wall())
+            return await create_version(versions)
+        gate = gates.get(Key("", FEATURE_GATE_NAME))
+        feature_set = gate.spec.effective_feature_set if gate else ""
+        wanted = desired_status(found, settings.release_version, feature_set, manager.now())
         if wanted != found.status:
             await versions.set_status(found, wanted)
-            log.info("cluster version reported", upgradeable=not feature_set)
+            log.info("cluster version reported", feature_set=feature_set)
         return DONE
 
-    own = Watch(CLUSTER_VERSIONS, name=KEY.name, optional=True)
-    gate = Watch(
-        FEATURE_GATES,
-        _the_version,
-        name=FEATURE_GATE_NAME,
-        all_managed_fields=True,
-        optional=True,
-    )
-    manager.add(Controller("cluster-version", reconcile, [own, gate], at_start=[KEY]))
-
-
-def _the_version(_gates: TypedObject | Object) -> Iterable[Key]:
-    return (KEY,)
+    watches: list[Watch[Any]] = [Watch(versions), Watch(gates, to_singleton(KEY))]
+    manager.add(Controller("cluster-version", reconcile, watches, at_start=[KEY]))
 
 
 def desired_status(
@@ -89,13 +76,9 @@ def desired_status(
 
 def upgradeable(feature_set: str, now: datetime) -> ClusterStatusCondition:
     """Upgradeable, as far as the feature set decides it."""
-    if not feature_set:
-        return _condition("Upgradeable", "True", "AsExpected", "", now)
-    message = (
-        f"the FeatureGate {FEATURE_GATE_NAME} has the feature set {feature_set}, "
-        "which cannot be left again and holds minor updates back"
-    )
-    return _condition("Upgradeable", "False", f"FeatureSet{feature_set}", message, now)
+    for blocker in feature_set_blockers(feature_set):
+        return _condition("Upgradeable", "False", blocker.reason, blocker.message, now)
+    return _condition("Upgradeable", "True", "AsExpected", "", now)
 
 
 def _condition(

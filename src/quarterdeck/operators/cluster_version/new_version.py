@@ -2,27 +2,22 @@
 
 from uuid import uuid4
 
-from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
+from quarterdeck.api.config_v1 import ClusterVersion
 from quarterdeck.api.meta import Key
-from quarterdeck.controller import DONE, Manager, Result
+from quarterdeck.controller import DONE, Objects, Result, Selection
 from quarterdeck.kube import AlreadyExists, NotFound
 from quarterdeck.log import get_logger
 
 log = get_logger("operators.cluster-version")
 
 KEY = Key("", "version")
+THE_VERSION = Selection(name=KEY.name, optional=True)
 
 
-async def create_version(manager: Manager) -> Result:
+async def create_version(versions: Objects[ClusterVersion]) -> Result:
     """Create it; tried again while its type is not there."""
-    new = {
-        "apiVersion": CLUSTER_VERSIONS.api_version,
-        "kind": CLUSTER_VERSIONS.kind,
-        "metadata": {"name": KEY.name},
-        "spec": {"clusterID": str(uuid4())},
-    }
     try:
-        await manager.client.create(CLUSTER_VERSIONS, new, field_manager=manager.field_manager)
+        await versions.create({"metadata": {"name": KEY.name}, "spec": {"clusterID": str(uuid4())}})
     except AlreadyExists:
         return DONE  # the watch brings it
     except NotFound:

@@ -1,18 +1,21 @@
-"""What can be set for the cluster version operator; `cli.run_options` has the options."""
+"""What can be set for the cluster version operator: options of `quarterdeck run`."""
+
+from typing import Annotated
 
 import msgspec
 
 import quarterdeck
-from quarterdeck.operators.cluster_version.payload.observed import SELF_MANAGED
+from quarterdeck.delivery.options import option
+from quarterdeck.payload.observed import SELF_MANAGED
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How the cluster version operator runs."""
 
-    release_version: str = quarterdeck.__version__
-    """The release that it belongs to: feature gates are read for this version, and a cluster
-    that has had no release yet begins with it."""
-    profile: str = SELF_MANAGED
-    """The cluster profile: which of the payload's manifests count."""
-    releases: str = ""
-    """The directory with one payload per release; without it, nothing is applied."""
+    release_version: Annotated[str, option(env="RELEASE_VERSION")] = quarterdeck.__version__
+    """The release that this operator belongs to: feature gates are read for this version, and a
+    cluster that has had no release yet begins with it."""
+    profile: Annotated[str, option(flag="--cluster-profile", env="CLUSTER_PROFILE")] = SELF_MANAGED
+    """Which of the payload's manifests are for this cluster."""
+    releases: Annotated[str, option(env="RELEASES")] = ""
+    """A directory with one payload per release; without it, none is applied."""

@@ -5,9 +5,9 @@ has turned the log level up. `quarterdeck payload why` has all the reasons; this
 """
 
 from quarterdeck import log as logs
-from quarterdeck.operators.cluster_version.payload.filters import excluded_by
-from quarterdeck.operators.cluster_version.payload.model import Payload
-from quarterdeck.operators.cluster_version.payload.observed import Observed
+from quarterdeck.payload.filters import excluded_by
+from quarterdeck.payload.model import Payload
+from quarterdeck.payload.observed import ObservedCluster
 
 log = logs.get_logger("cluster_version.payload")
 
@@ -16,9 +16,9 @@ class SkippedManifests:
     """Remembers what was told."""
 
     def __init__(self) -> None:
-        self._told: tuple[str, Observed] | None = None
+        self._told: tuple[str, ObservedCluster] | None = None
 
-    def tell(self, payload: Payload, payload_hash: str, observed: Observed) -> None:
+    def tell(self, payload: Payload, payload_hash: str, observed: ObservedCluster) -> None:
         """A line for each manifest that does not count, unless that is known."""
         if not logs.enabled(logs.DEBUG):
             self._told = None

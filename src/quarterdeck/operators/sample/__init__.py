@@ -1,1 +1,15 @@
 """The sample operator: the one in `docs/writing-an-operator.md`, and the one that is tortured."""
+
+from quarterdeck.delivery.declaration import Declaration, Deployed, Local
+
+OPERATOR = Declaration(
+    name="sample",
+    title="The sample operator",
+    setup="quarterdeck.operators.sample.controller:setup",
+    namespace="quarterdeck-sample",
+    account="sample-operator",
+    cluster_operator="sample",
+    delivery=Deployed(),
+    kinds=("quarterdeck.api.samples_v1alpha1:NOTES",),
+    local=Local(text=", two replicas as processes of this machine", show_replicas=True),
+)

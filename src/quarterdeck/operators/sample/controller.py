@@ -5,13 +5,13 @@ from datetime import datetime
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES, Note, NoteStatus
-from quarterdeck.controller import DONE, Controller, Manager, Result, Watch, owned_by, to_owner
-from quarterdeck.kube import AlreadyExists, Forbidden
+from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, StatusWriter
+from quarterdeck.controller.metadata import owned_by
+from quarterdeck.controller.watch import Watch, to_owner
+from quarterdeck.kube import LabelSelector
 from quarterdeck.status import Report, Reporter, all_of, degraded, failing, healthy, set_condition
 
 OURS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
-SELECTOR = "app.kubernetes.io/managed-by=quarterdeck-sample"
-REMEDIES = {AlreadyExists: "rename one of the two", Forbidden: "allow it in the operator's role"}
 
 
 def desired_config_map(note: Note) -> Object:
@@ -36,23 +36,18 @@ def health(notes: list[Note]) -> Report:
 
 def setup(manager: Manager) -> None:
     """Add the controller of notes, and report how it goes."""
-    notes = manager.objects(NOTES)
-    config_maps = manager.objects(CONFIG_MAPS, label_selector=SELECTOR)
+    notes = manager.objects(NOTES, writes=["status"])
+    ours = Selection(labels=LabelSelector(match_labels=OURS))
+    config_maps = manager.objects(CONFIG_MAPS, ours, writes=["ensure"])
 
     async def reconcile(key: Key) -> Result:
         note = notes.get(key)
         if note is None or note.metadata.deletion_timestamp:
             return DONE
-        try:
-            await config_maps.ensure(desired_config_map(note))
-        except (AlreadyExists, Forbidden) as error:
-            why = f"{error.message}: {REMEDIES[type(error)]}"
-            await notes.set_status(note, desired_status(note, error.reason, why, manager.wall()))
-            manager.events.event(note, "Warning", error.reason, why, action="Write")
-            raise
-        await notes.set_status(note, desired_status(note, "Written", "", manager.wall()))
+        await config_maps.ensure(desired_config_map(note))
+        await notes.set_status(note, desired_status(note, "Written", "", manager.now()))
         return DONE
 
-    owned = Watch(CONFIG_MAPS, to_owner(NOTES), label_selector=SELECTOR)
-    manager.add(Controller("note", reconcile, [Watch(NOTES), owned], workers=16))
-    Reporter(manager, "sample", lambda _: health(notes.all()), [Watch(NOTES)])
+    owned, told = Watch(config_maps, to_owner(NOTES)), StatusWriter(notes, desired_status)
+    manager.add(Controller("note", reconcile, [Watch(notes), owned], workers=16, status=told))
+    Reporter(manager, "sample", lambda _: health(notes.all()), [Watch(notes)])

@@ -1,1 +1,27 @@
 """Notices cluster operators that no longer update their conditions, and says so on them."""
+
+from quarterdeck.delivery.declaration import Declaration, Local, StaticPod
+
+OPERATOR = Declaration(
+    name="staleness",
+    title="The staleness checker",
+    setup="quarterdeck.operators.staleness.controller:setup",
+    settings="quarterdeck.operators.staleness.settings:Settings",
+    namespace="kube-system",
+    delivery=StaticPod(
+        user="system:quarterdeck:staleness",
+        port=10270,
+        container="checker",
+        # Said though it is the default, so that there is a place to change it.
+        args=("--interval=10m",),
+    ),
+    alerts=True,
+    local=Local(
+        args=("--interval=60s",),
+        text=(
+            ", a static pod: a cluster operator that is silent for 1m\n"
+            "is asked for a sign of life, and its conditions become Unknown after 2m\n"
+            "(elsewhere 10m and 20m)"
+        ),
+    ),
+)

@@ -2,11 +2,16 @@
 
 The rule, in this order; P is the interval, A the last proof of life, T the time of our marks:
 
-1. No watched condition, or the object is being deleted: nothing.
+1. No watched condition, or the object is being deleted: nothing. The operator has no way to
+   answer, and no Lease speaks for it: it is not asked.
 2. All carry the verdict: stale. Nothing more is ever written until the operator writes.
 3. All are marked, some still as being checked: the challenge stands since C = T, or since A + P
-   if the marks are not ours or somebody wrote since (A >= T). After C + P comes the verdict.
+   if the marks are not ours or somebody wrote since (A >= T), and never since less than A + P.
+   After C + P comes the verdict.
 4. Some are unmarked, so the operator is alive. After A + P comes the challenge.
+
+Where all are marked and a Lease that speaks for the operator was renewed since, the marks are taken
+off again: who lives by its Lease need not answer.
 
 The API's times have whole seconds, rounded down. So `now` counts whole seconds only, and "after"
 begins with the next one: what the verdict says about the time is then true to the letter.
@@ -31,6 +36,7 @@ from quarterdeck.operators.staleness.evidence import (
 )
 from quarterdeck.status.staleness_marks import (
     checking_message,
+    original,
     recorded_status,
     verdict_message,
 )
@@ -45,6 +51,7 @@ class State(StrEnum):
     ALIVE = "alive"
     CHALLENGED = "challenged"
     STALE = "stale"
+    UNCHECKABLE = "cannot be checked"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +66,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     lease: Proof | None = None
     """When the operator last renewed its Lease, if that counts."""
     seen: Sighting | None = None
-    """What we remember of an object that comes without managedFields."""
+    """What this checker has seen of the object before."""
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +104,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     state: State = State.CHALLENGED
 
 
-Decision = Nothing | LookAgain | Challenge | Verdict
+class Restore(msgspec.Struct, frozen=True, kw_only=True):
+    """Take our marks off: a Lease says that the operator lives."""
+
+    evidence: Evidence
+    conditions: list[Any]
+    state: State = State.ALIVE
+
+
+Write = Challenge | Verdict | Restore
+Decision = Nothing | LookAgain | Write
 
 
 def decide(case: Case) -> Decision:
@@ -112,7 +128,11 @@ def decide(case: Case) -> Decision:
     )
     if not evidence.conditions or case.object["metadata"].get("deletionTimestamp"):
         return Nothing(state=State.UNWATCHED, evidence=evidence)
-    if evidence.all_given_up:
+    if evidence.cannot_answer and case.lease is None:
+        return Nothing(state=State.UNCHECKABLE, evidence=evidence)
+    if evidence.all_marked and _renewed_since(case, evidence, now):
+        return Restore(evidence=evidence, conditions=_restored(case, evidence, now))
+    if evidence.stale:
         return Nothing(state=State.STALE, evidence=evidence)
     if evidence.all_marked:
         since = challenged_since(evidence, case.interval)
@@ -129,8 +149,15 @@ def challenged_since(evidence: Evidence, interval: timedelta) -> datetime:
     """C: from when on the operator had its chance to answer."""
     marked, alive = evidence.challenged, evidence.alive.time
     # Our challenge carried the version of an object whose A was older than it: an A that is not
-    # older means that somebody has written since.
-    return alive + interval if marked is None or alive >= marked else marked
+    # older means that somebody has written since. A probe asks whenever it likes.
+    return alive + interval if marked is None else max(marked, alive + interval)
+
+
+def _renewed_since(case: Case, evidence: Evidence, now: datetime) -> bool:
+    """Whether a Lease proves that the operator lives although it has not answered."""
+    if case.lease is None or not now - case.interval <= case.lease.time <= now:
+        return False
+    return evidence.challenged is None or case.lease.time >= evidence.challenged
 
 
 def _later(
@@ -152,6 +179,19 @@ def _with_challenge(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
         if one.mark is Mark.VERDICT:
             changes |= _status(one, recorded_status(one.message) or one.status, now)
         conditions[one.position] = conditions[one.position] | changes
+    return conditions
+
+
+def _restored(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
+    """All watched conditions as the operator left them."""
+    conditions = list(raw_conditions(case.object))
+    for one in evidence.conditions:
+        if not one.mark:
+            continue
+        changed = {**conditions[one.position], "message": original(one.message)}
+        if one.mark is Mark.VERDICT:
+            changed |= _status(one, recorded_status(one.message) or one.status, now)
+        conditions[one.position] = changed
     return conditions
 
 

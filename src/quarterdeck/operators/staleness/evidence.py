@@ -9,8 +9,7 @@ Objects are plain dictionaries and may be odd: without status, with conditions t
 with times that are none. What cannot be read counts as not there.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -18,10 +17,10 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.status.staleness import CHECKED, is_stale, parse_time
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
+from quarterdeck.status.writers import Write, cannot_answer, writes_of
 
-FIELD_MANAGER = "quarterdeck-staleness"
-TYPES = ("Degraded", "Available", "Progressing", "Upgradeable")
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,26 +40,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     status: str
     message: str
-    changed: datetime | None
-    """Its lastTransitionTime."""
+    last_transition_time: datetime | None
     mark: Mark
-
-
-class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """One manager's last change, from its managedFields entry."""
-
-    manager: str
-    operation: str
-    time: datetime | None
-    messages: frozenset[str]
-    """The types of the conditions whose message it owns."""
-    whole: bool
-    """It owns the whole list, which the resource's definition has made atomic."""
-
-    @property
-    def ours(self) -> bool:
-        """Whether the checker has written it."""
-        return self.manager == FIELD_MANAGER
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -71,13 +52,20 @@ class Proof(msgspec.Struct, frozen=True):
     """For people: who or what."""
 
 
+NOTHING = Proof(LONG_AGO, "nothing")
+
+
 class Sighting(msgspec.Struct, frozen=True):
-    """When we first saw things, for an object that comes without managedFields."""
+    """When this checker saw things that the object itself does not date."""
 
     alive: datetime | None
-    """What the operator says has not changed since; None where it has said nothing yet."""
+    """The last sign of life that was seen; None where there was none yet."""
     marked: datetime | None
-    """Since when all conditions are marked; None while they are not."""
+    """Since when all conditions are marked, as far as it was seen; None while they are not."""
+    witnessed: bool = False
+    """Whether this checker saw them become marked, and does not just find them so."""
+    first: datetime | None = None
+    """When this checker saw the object for the first time."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,16 +79,15 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A: the last proof of life."""
     challenged: datetime | None
     """T: when we put the marks there; None if they are not ours."""
+    stale: bool
+    """Whether there is nothing left to be said about this operator."""
+    cannot_answer: bool
+    """Whether the operator has no way to put its messages back, though it may run."""
 
     @property
     def all_marked(self) -> bool:
         """Whether no condition is as its operator wants it."""
         return all(one.mark for one in self.conditions)
-
-    @property
-    def all_given_up(self) -> bool:
-        """Whether there is nothing left to be said about this operator."""
-        return all(one.mark is Mark.VERDICT for one in self.conditions)
 
 
 def weigh(
@@ -111,31 +98,38 @@ def weigh(
     lease: Proof | None = None,
     seen: Sighting | None = None,
 ) -> Evidence:
-    """What the object says; `seen` is for one that says nothing about who wrote it."""
+    """What the object says, and what this checker has seen of it before."""
+    found = tuple(conditions_of(obj))
     watched = tuple(
         one
-        for one in conditions_of(obj)
+        for one in found
         if not (keep_upgradeable_false and (one.type, one.status) == ("Upgradeable", "False"))
     )
     writes = tuple(writes_of(obj))
-    if has_managed_fields(obj):
-        seen = None
     proofs = [*_proofs(obj, watched, writes, now)]
     proofs += [lease] if lease else []
     if seen and seen.alive:
         proofs.append(Proof(seen.alive, "what this checker saw"))
+    # A time in the future proves nothing now, and would hide a dead operator until then.
+    proofs = [proof for proof in proofs if proof.time <= now]
+    dated = has_managed_fields(obj)
+    marked = seen.marked if seen else None
+    # Where all times lie in the future, the first look is all there is.
+    nothing = Proof(seen.first, "the first look") if seen and seen.first else NOTHING
     return Evidence(
         conditions=watched,
         writes=writes,
-        alive=max(proofs, key=lambda proof: proof.time, default=Proof(LONG_AGO, "nothing")),
-        challenged=seen.marked if seen else _challenged(watched, writes),
+        alive=max(proofs, key=lambda proof: proof.time, default=nothing),
+        challenged=_challenged(watched, writes, now, seen) if dated else marked,
+        cannot_answer=cannot_answer(obj),
+        stale=is_stale(found, keep_upgradeable_false=keep_upgradeable_false),
     )
 
 
 def conditions_of(obj: Object) -> Iterator[Condition]:
     """The conditions of the four types, in the object's order."""
     for position, entry in enumerate(raw_conditions(obj)):
-        if not isinstance(entry, dict) or entry.get("type") not in TYPES:
+        if not isinstance(entry, dict) or entry.get("type") not in CHECKED:
             continue
         status, message = _text(entry.get("status")), _text(entry.get("message"))
         yield Condition(
@@ -143,23 +137,8 @@ def conditions_of(obj: Object) -> Iterator[Condition]:
             type=entry["type"],
             status=status,
             message=message,
-            changed=parse_time(entry.get("lastTransitionTime")),
+            last_transition_time=parse_time(entry.get("lastTransitionTime")),
             mark=_mark(status, message),
-        )
-
-
-def writes_of(obj: Object) -> Iterator[Write]:
-    """The managers that own anything under `status.conditions`."""
-    for entry in _items(_part(obj, "metadata").get("managedFields")):
-        owned = _part(_part(entry, "fieldsV1"), "f:status").get("f:conditions")
-        if not isinstance(owned, dict):
-            continue
-        yield Write(
-            manager=_text(entry.get("manager")),
-            operation=_text(entry.get("operation")),
-            time=parse_time(entry.get("time")),
-            messages=frozenset(_owned_messages(owned)),
-            whole=not owned,
         )
 
 
@@ -174,56 +153,38 @@ def raw_conditions(obj: Object) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def parse_time(value: object) -> datetime | None:
-    """A time as the API writes it; None for anything else."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _proofs(
     obj: Object, watched: Iterable[Condition], writes: Iterable[Write], now: datetime
 ) -> Iterator[Proof]:
     for write in writes:
-        if not write.ours and write.time is not None:
+        if write.time is not None and write.proves_life(now):
             yield Proof(write.time, f"a write by {write.manager or 'an unnamed manager'}")
     for one in watched:
         # Of a marked condition the time may be that of our own verdict.
-        if not one.mark and one.changed is not None and one.changed <= now:
-            yield Proof(one.changed, f"the last transition of {one.type}")
+        since = one.last_transition_time
+        if not one.mark and since is not None:
+            yield Proof(since, f"the last transition of {one.type}")
     created = parse_time(_part(obj, "metadata").get("creationTimestamp"))
     if created is not None:
         yield Proof(created, "its creation")
 
 
-def _challenged(watched: Iterable[Condition], writes: Iterable[Write]) -> datetime | None:
-    marked = {one.type for one in watched if one.mark}
+def _challenged(
+    watched: Iterable[Condition], writes: Iterable[Write], now: datetime, seen: Sighting | None
+) -> datetime | None:
+    marked = [one.type for one in watched if one.mark]
     times = [
         write.time
         for write in writes
-        if write.ours and write.time and (write.messages & marked or (write.whole and marked))
+        if write.asks and write.time and any(write.owns_message(type_) for type_ in marked)
     ]
-    return max(times, default=None)
-
-
-def _owned_messages(owned: Mapping[str, Any]) -> Iterator[str]:
-    """The condition types in a tree like `{'k:{"type":"Available"}': {"f:message": {}}}`."""
-    for key, fields in owned.items():
-        if (
-            key.startswith("k:")
-            and isinstance(fields, dict)
-            and (not fields or "f:message" in fields)
-        ):
-            try:
-                name = json.loads(key[2:])
-            except ValueError:
-                continue
-            if isinstance(name, dict) and isinstance(name.get("type"), str):
-                yield name["type"]
+    if not times:
+        return None
+    first_seen = seen.marked if seen and seen.marked else now
+    if max(times) > now:
+        # Clocks differ, or somebody has set the time: what counts is when it was first seen.
+        return first_seen
+    return max(*times, first_seen) if seen and seen.witnessed else max(times)
 
 
 def _mark(status: str, message: str) -> Mark:
@@ -235,10 +196,6 @@ def _mark(status: str, message: str) -> Mark:
 def _part(obj: Object, name: str) -> Object:
     found = obj.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _items(value: object) -> list[Object]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

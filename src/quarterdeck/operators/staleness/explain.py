@@ -1,25 +1,33 @@
 """What the checker thinks of one operator, and when it acts next, in full. Pure."""
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import msgspec
 
-from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.decide import (
     Challenge,
     Decision,
     LookAgain,
+    Restore,
     State,
     Verdict,
     challenged_since,
 )
 from quarterdeck.operators.staleness.evidence import Evidence, Proof
+from quarterdeck.operators.staleness.published import CheckerView, Patience
 from quarterdeck.status.staleness_marks import original
 
-EXIT_CODES = {State.UNWATCHED: 0, State.ALIVE: 0, State.STALE: 1, State.CHALLENGED: 3}
-INTERVAL_FLAG = "--interval="
-KEEP_FLAG = "--keep-upgradeable-false"
+EXIT_CODES = {
+    State.UNWATCHED: 0,
+    State.ALIVE: 0,
+    State.STALE: 1,
+    State.CHALLENGED: 3,
+    State.UNCHECKABLE: 0,
+}
+MUTE = (
+    "the operator applies its conditions without messages, so it has no way to answer and is not "
+    "asked; let it report a message, or let its Lease speak for it"
+)
 UNDATED = (
     "the object comes without managedFields: since when it is so, and so when the checker acts, "
     "only a checker that runs knows"
@@ -66,6 +74,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     now: datetime
     interval_seconds: float
     interval_from: str
+    keep_upgradeable_false: bool
+    keep_from: str
     last_alive: Proof
     challenged_at: datetime | None
     """T: when the checker put its marks there."""
@@ -77,14 +87,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next: Next | None
     note: str
     """What cannot be known from here; empty where that is nothing."""
-
-
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that an explanation assumes, and where they come from."""
-
-    interval: timedelta
-    keep_upgradeable_false: bool
-    source: str
+    forbids_upgrades: bool = False
+    """Whether there is an Upgradeable=False, so that it matters whether a checker keeps it."""
+    checkers: tuple[CheckerView, ...] = ()
+    """Who has published its settings in the cluster."""
 
 
 def explanation(
@@ -95,8 +101,14 @@ def explanation(
     lease: Proof | None,
     *,
     dated: bool = True,
+    interval_from: str = "",
+    keep_from: str = "",
+    forbids_upgrades: bool = False,
 ) -> Explanation:
-    """All there is to say about a decision; `dated` is an object that has managedFields."""
+    """All there is to say about a decision; `dated` is an object that has managedFields.
+
+    Where a setting comes from is said of each that is not the checkers'.
+    """
     evidence, interval = decision.evidence, patience.interval
     challenged = decision.state is State.CHALLENGED
     return Explanation(
@@ -104,7 +116,9 @@ def explanation(
         state=decision.state.value,
         now=now.replace(microsecond=0),
         interval_seconds=interval.total_seconds(),
-        interval_from=patience.source,
+        interval_from=interval_from or patience.source,
+        keep_upgradeable_false=patience.keep_upgradeable_false,
+        keep_from=keep_from or patience.source,
         last_alive=evidence.alive,
         challenged_at=evidence.challenged,
         challenge_stands_since=challenged_since(evidence, interval) if challenged else None,
@@ -116,34 +130,36 @@ def explanation(
                 write.operation,
                 write.time,
                 ["(the whole list)"] if write.whole else sorted(write.messages),
-                not write.ours,
+                write.proves_life(now),
             )
             for write in evidence.writes
         ],
         next=_next(decision, now),
-        note="" if dated else UNDATED,
+        note=_note(decision.state, dated=dated),
+        forbids_upgrades=forbids_upgrades,
+        checkers=patience.checkers,
     )
 
 
-def running_with(pods: list[Object]) -> tuple[str, list[str]] | None:
-    """A checker's pod and its arguments; None when there is none."""
-    for pod in pods:
-        for container in pod.get("spec", {}).get("containers", []):
-            arguments: list[Any] = container.get("args") or []
-            if "--operator=staleness" in arguments:
-                meta = pod["metadata"]
-                return f"pod {meta['namespace']}/{meta['name']}", [str(arg) for arg in arguments]
-    return None
+def _note(state: State, *, dated: bool) -> str:
+    if state is State.UNCHECKABLE:
+        return MUTE
+    return "" if dated else UNDATED
 
 
 def _conditions(evidence: Evidence) -> list[ConditionView]:
     def owner(type_: str) -> str:
-        owners = [one.manager for one in evidence.writes if one.whole or type_ in one.messages]
+        owners = [one.manager for one in evidence.writes if one.owns_message(type_)]
         return ", ".join(owners)
 
     return [
         ConditionView(
-            one.type, one.status, one.changed, one.mark, owner(one.type), original(one.message)
+            one.type,
+            one.status,
+            one.last_transition_time,
+            one.mark,
+            owner(one.type),
+            original(one.message),
         )
         for one in evidence.conditions
     ]
@@ -157,5 +173,7 @@ def _next(decision: Decision, now: datetime) -> Next | None:
             return Next("challenge", now.replace(microsecond=0), due=True)
         case Verdict():
             return Next("verdict", now.replace(microsecond=0), due=True)
+        case Restore():
+            return Next("restore the messages", now.replace(microsecond=0), due=True)
         case _:
             return None

@@ -1,40 +1,74 @@
-"""What the checker tells Prometheus about each cluster operator."""
+"""What the checker tells Prometheus: about each cluster operator, and about its own sight."""
 
-from prometheus_client import CollectorRegistry, Gauge
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from quarterdeck.operators.staleness.decide import Decision, State
+from quarterdeck.operators.staleness.settings import Settings
 
 
-class Gauges:
-    """Two numbers for each ClusterOperator that is watched."""
+class Gauges(Collector):
+    """The numbers of each ClusterOperator that is watched; none while the checker is blind."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._shown: set[str] = set()
-        self._stale = Gauge(
-            "cluster_operator_stale",
-            "1 for an operator that was given up because it no longer updates its conditions.",
-            ["name"],
-            registry=registry,
-        )
-        self._alive = Gauge(
-            "cluster_operator_last_proven_alive_timestamp_seconds",
-            "When the operator last gave a sign of life; 0 if that cannot be told.",
-            ["name"],
-            registry=registry,
-        )
+    def __init__(
+        self, registry: CollectorRegistry, settings: Settings, last_look: Callable[[], float]
+    ) -> None:
+        """`last_look` says when the checker last could see and write, in seconds since 1970."""
+        self._settings = settings
+        self._last_look = last_look
+        self._shown: dict[str, Decision] = {}
+        self.blind: Callable[[], bool] = lambda: False
+        registry.register(self)
 
     def show(self, name: str, decision: Decision) -> None:
         """Set the numbers of one operator."""
         if decision.state is State.UNWATCHED:
             self.forget(name)
-            return
-        self._shown.add(name)
-        self._stale.labels(name).set(decision.state is State.STALE)
-        self._alive.labels(name).set(decision.evidence.alive.time.timestamp())
+        else:
+            self._shown[name] = decision
 
     def forget(self, name: str) -> None:
         """The operator is gone, or has nothing to watch."""
-        if name in self._shown:
-            self._shown.remove(name)
-            self._stale.remove(name)
-            self._alive.remove(name)
+        self._shown.pop(name, None)
+
+    def collect(self) -> Iterator[Metric]:
+        """The numbers now."""
+        shown = {} if self.blind() else self._shown
+        stale = GaugeMetricFamily(
+            "cluster_operator_stale",
+            "1 for an operator that was given up because it no longer updates its conditions.",
+            labels=["name"],
+        )
+        alive = GaugeMetricFamily(
+            "cluster_operator_last_proven_alive_timestamp_seconds",
+            "When the operator last gave a sign of life; 0 if that cannot be told.",
+            labels=["name"],
+        )
+        mute = GaugeMetricFamily(
+            "cluster_operator_cannot_be_checked",
+            "1 for an operator that has no way to answer, so that it is not asked.",
+            labels=["name"],
+        )
+        for name, decision in shown.items():
+            stale.add_metric([name], decision.state is State.STALE)
+            alive.add_metric([name], decision.evidence.alive.time.timestamp())
+            mute.add_metric([name], decision.state is State.UNCHECKABLE)
+        yield from (stale, alive, mute)
+        yield GaugeMetricFamily(
+            "staleness_checker_last_look_timestamp_seconds",
+            "When the checker last could see the cluster operators and write to them.",
+            value=self._last_look(),
+        )
+        yield GaugeMetricFamily(
+            "staleness_checker_interval_seconds",
+            "How long an operator may be silent before it is asked.",
+            value=self._settings.interval.total_seconds(),
+        )
+        yield GaugeMetricFamily(
+            "staleness_checker_keeps_upgradeable_false",
+            "1 for a checker that leaves an Upgradeable=False alone.",
+            value=self._settings.keep_upgradeable_false,
+        )

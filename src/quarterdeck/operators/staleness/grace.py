@@ -1,6 +1,6 @@
-"""How long the checker writes nothing: after its own start, and after the machine slept. Pure.
+"""How long the checker writes nothing: after its start, an outage, or a sleep of the machine. Pure.
 
-Right after either of them the operators are not at work yet, though they live. A sleep shows as a
+Right after each of them the operators are not at work yet, though they live. A sleep shows as a
 wall clock that has gone on while the monotonic clock has not; a wall clock that was set to
 another time looks the same, and gets the same answer.
 """
@@ -17,8 +17,12 @@ class Grace:
         self._from = monotonic
         self._looked = (monotonic, wall)
 
-    def left(self, monotonic: float, wall: float) -> float:
-        """The seconds until something may be written; 0 when it may."""
+    def left(self, monotonic: float, wall: float, reached: float = 0.0) -> float:
+        """The seconds until something may be written; 0 when it may.
+
+        `reached` is from when on the API server could be reached without an outage.
+        """
+        self._from = max(self._from, reached)
         since, at = monotonic - self._looked[0], wall - self._looked[1]
         if abs(at - since) > SLACK:
             self._from = monotonic

@@ -4,12 +4,15 @@ A renewed Lease says that the process lives, not that it updates its conditions.
 where the ClusterOperator asks for it by an annotation.
 """
 
+import re
 from collections.abc import Iterable
 
 from quarterdeck.api.meta import LEASES, Key, Object
-from quarterdeck.operators.staleness.evidence import Proof, parse_time
+from quarterdeck.operators.staleness.evidence import Proof
+from quarterdeck.status.staleness import parse_time
 
 ANNOTATION = "quarterdeck.dev/lease-proves-life"
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 def named_leases(obj: Object) -> list[Key]:
@@ -24,9 +27,16 @@ def named_leases(obj: Object) -> list[Key]:
         for entry in (related if isinstance(related, list) else [])
         if isinstance(entry, dict)
         and (entry.get("group"), entry.get("resource")) == (LEASES.group, LEASES.plural)
-        and entry.get("name")
-        and entry.get("namespace")
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("namespace"), str)
+        and entry["name"]
+        and entry["namespace"]
     ]
+
+
+def can_be(key: Key) -> bool:
+    """Whether there can be a Lease of that name; another one must not get into a path."""
+    return all(_NAME.fullmatch(part) for part in (key.namespace, key.name))
 
 
 def renewal(lease: Object) -> Proof | None:

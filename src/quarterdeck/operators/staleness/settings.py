@@ -1,16 +1,20 @@
-"""What can be set for the staleness checker."""
+"""What can be set for the staleness checker: the options of `quarterdeck run` that are its own."""
 
 from datetime import timedelta
+from typing import Annotated
 
 import msgspec
+
+from quarterdeck.delivery.options import option
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How patient the checker is."""
 
     interval: timedelta = timedelta(minutes=10)
-    """How long an operator may be silent before it is asked, and again before it is given up."""
-    grace: timedelta = timedelta(seconds=30)
-    """How long nothing is written after the checker's start or after a sleep of the machine."""
+    """How long an operator may be silent before it is asked for a sign of life, and again before
+    its conditions become Unknown."""
+    grace: Annotated[timedelta, option(zero=True)] = timedelta(seconds=30)
+    """How long nothing is written after the start, or after a sleep of the machine."""
     keep_upgradeable_false: bool = False
-    """Leave an Upgradeable=False alone: some cluster version operators take Unknown for a yes."""
+    """Leave an Upgradeable=False alone, where Unknown would permit an upgrade."""

@@ -1,41 +1,50 @@
 """Says in FeatureGate's status which gates are on for this release, where nobody else does."""
 
-from collections.abc import Iterable
+from typing import Any
 
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import (
+    CLUSTER_OPERATORS,
     CLUSTER_VERSIONS,
     FEATURE_GATES,
-    ClusterVersion,
-    UpdateState,
 )
-from quarterdeck.api.meta import Key, Object, TypedObject
-from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
-from quarterdeck.operators.cluster_version.feature_gates.gates import (
-    FEATURE_GATE_NAME,
-    desired_status,
-    gate_states,
-    other_owners,
+from quarterdeck.api.meta import Key
+from quarterdeck.controller import (
+    DONE,
+    Controller,
+    Manager,
+    Result,
+    Selection,
+    Watch,
+    to_singleton,
 )
-from quarterdeck.operators.cluster_version.payload.gates import listed_gates
-from quarterdeck.operators.cluster_version.payload.observed import DEFAULT
+from quarterdeck.feature_gates import DEFAULT, FEATURE_GATE_NAME, gate_states, turned_by_hand
+from quarterdeck.operators.cluster_version.feature_gates.status import desired_status, other_owners
+from quarterdeck.operators.cluster_version.history import maybe_running
+from quarterdeck.operators.cluster_version.payloads import Loaded, Payloads
+from quarterdeck.operators.cluster_version.selections import THE_GATES
 from quarterdeck.operators.cluster_version.settings import Settings
-from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
+from quarterdeck.payload.gates import listed_gates
 
 log = logs.get_logger("cluster_version.feature_gates")
 
 _KEY = Key("", FEATURE_GATE_NAME)
 _VERSION = Key("", "version")
+_OWNER = Key("", "config-operator")
+"""The cluster operator that writes the status where there is one, on OpenShift."""
 
 
 def add_feature_gates(
     manager: Manager, settings: Settings, payloads: Payloads | None = None
 ) -> None:
-    """Compute the status of the FeatureGate `cluster` while it has no other owner."""
-    gates = manager.objects(
-        FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
-    )
-    versions = manager.cache(CLUSTER_VERSIONS, name=_VERSION.name, optional=True)
+    """Compute the status of the FeatureGate `cluster` while it has no other owner.
+
+    Another owner is an operator, which says so by its ClusterOperator; what somebody wrote by hand
+    is put right.
+    """
+    gates = manager.objects(FEATURE_GATES, THE_GATES, writes=["status"])
+    versions = manager.cache(CLUSTER_VERSIONS, Selection(name=_VERSION.name, optional=True))
+    owner = manager.cache(CLUSTER_OPERATORS, Selection(name=_OWNER.name, optional=True))
 
     async def listed(feature_set: str) -> dict[str, bool]:
         """What this release's own payload says; nothing where it cannot be read."""
@@ -51,37 +60,30 @@ def add_feature_gates(
         found = gates.get(_KEY)
         if found is None or found.metadata.deletion_timestamp:
             return DONE
-        if owners := other_owners(found, manager.field_manager):
+        owners = other_owners(found, manager.field_manager)
+        if owners and owner.get(_OWNER) is not None:
             log.v(4).info("feature gates left to their owner", owners=owners)
             return DONE
-        states = gate_states(found.spec, await listed(found.spec.effective_feature_set))
-        running = running_versions(versions.get(_VERSION))
+        feature_set = found.spec.effective_feature_set
+        on, off = turned_by_hand(found.spec)
+        states = gate_states(feature_set, listed=await listed(feature_set), on=on, off=off)
+        version = versions.get(_VERSION)
+        running = maybe_running(version.status.history if version and version.status else ())
         wanted = desired_status(found, settings.release_version, states, running)
         if wanted != found.status:
             await gates.set_status(found, wanted)
             log.info(
                 "feature gates reported",
                 version=settings.release_version,
-                feature_set=found.spec.effective_feature_set or "Default",
+                feature_set=feature_set or DEFAULT,
                 enabled=sorted(gate for gate, is_on in states.items() if is_on),
                 disabled=sorted(gate for gate, is_on in states.items() if not is_on),
             )
         return DONE
 
-    own = Watch(FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True)
-    version = Watch(CLUSTER_VERSIONS, _the_gates, name=_VERSION.name, optional=True)
-    manager.add(Controller("feature-gates", reconcile, [own, version]))
-
-
-def _the_gates(_version: TypedObject | Object) -> Iterable[Key]:
-    return (_KEY,)
-
-
-def running_versions(version: ClusterVersion | None) -> frozenset[str]:
-    """The versions that something in the cluster may still run: back to the last completed one."""
-    found: set[str] = set()
-    for entry in version.status.history if version and version.status else ():
-        found.add(entry.version or "")
-        if entry.state == UpdateState.COMPLETED:
-            break
-    return frozenset(found)
+    watches: list[Watch[Any]] = [
+        Watch(gates),
+        Watch(versions, to_singleton(_KEY)),
+        Watch(owner, to_singleton(_KEY)),
+    ]
+    manager.add(Controller("feature-gates", reconcile, watches))

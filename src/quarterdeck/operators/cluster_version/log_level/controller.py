@@ -10,26 +10,28 @@ The object is read as it is on the server and not as our type, because what is w
 to be told and not to be skipped.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
 from typing import Any, assert_never
 
 from prometheus_client import Gauge
 
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import FEATURE_GATES
-from quarterdeck.api.meta import Key, Object, TypedObject, foreign
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
-from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
-from quarterdeck.operators.cluster_version.feature_gates.gates import (
-    FEATURE_GATE_NAME,
-    LOG_LEVEL_GATE,
-    gate_is_on,
+from quarterdeck.controller import (
+    DONE,
+    Controller,
+    Manager,
+    Result,
+    Selection,
+    Watch,
+    to_singleton,
 )
+from quarterdeck.feature_gates import FEATURE_GATE_NAME, LOG_LEVEL_GATE, gate_is_on
 from quarterdeck.operators.cluster_version.log_level.decision import (
     Decision,
     Keep,
-    Observed,
+    ObservedConfig,
     Rewrite,
     Unreadable,
     decide,
@@ -40,16 +42,13 @@ from quarterdeck.operators.cluster_version.log_level.decision import (
 from quarterdeck.operators.cluster_version.log_level.expiry import ANNOTATION, UNREADABLE_REMEDY
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
 from quarterdeck.operators.cluster_version.log_level.switch import Switch
+from quarterdeck.operators.cluster_version.selections import THE_GATES
 from quarterdeck.operators.cluster_version.settings import Settings
 
 log = logs.get_logger("cluster_version.log_level")
 
-CONFIGS = foreign(
-    CLUSTER_VERSION_OPERATORS.api_version,
-    CLUSTER_VERSION_OPERATORS.kind,
-    CLUSTER_VERSION_OPERATORS.plural,
-    namespaced=False,
-)
+CONFIGS = CLUSTER_VERSION_OPERATORS.plain
+THE_CONFIG = Selection(name=CONFIG_NAME, optional=True)
 _KEY = Key("", CONFIG_NAME)
 _SOON = 0.05
 """Seconds; the server's clock is read to the second, so a time may be due a little later."""
@@ -64,22 +63,13 @@ def add_log_level(manager: Manager, settings: Settings) -> None:
         registry=manager.registry,
     )
     gauge.set_function(logs.verbosity)
-    own = Watch(CONFIGS, name=CONFIG_NAME, optional=True)
-    gates = Watch(
-        FEATURE_GATES,
-        _the_config,
-        name=FEATURE_GATE_NAME,
-        all_managed_fields=True,
-        optional=True,
-    )
-    both: list[Watch[Any]] = [own, gates]
+    both: list[Watch[Any]] = [
+        Watch(level.configs),
+        Watch(level.gates, to_singleton(_KEY)),
+    ]
     manager.add(Controller("log-level", level.apply, both, needs_leader=False))
     manager.add(Controller("log-level-status", level.report, both))
     manager.add(Controller("log-level-expiry", level.run_out, both))
-
-
-def _the_config(_gates: TypedObject | Object) -> Iterable[Key]:
-    return (_KEY,)
 
 
 class LogLevel:
@@ -88,10 +78,8 @@ class LogLevel:
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self._manager = manager
         self._version = settings.release_version
-        self._configs = manager.objects(CONFIGS, name=CONFIG_NAME, optional=True)
-        self._gates = manager.cache(
-            FEATURE_GATES, name=FEATURE_GATE_NAME, all_managed_fields=True, optional=True
-        )
+        self.configs = manager.objects(CONFIGS, THE_CONFIG, writes=["patch", "status"])
+        self.gates = manager.cache(FEATURE_GATES, THE_GATES)
         self._switch = Switch()
 
     async def apply(self, key: Key) -> Result:
@@ -99,8 +87,8 @@ class LogLevel:
         seen = self._observe()
         decision = self._apply(seen)
         if seen.config is not None and unobserved(seen.config) is None:
-            # Told by the leader: whoever leads next has nothing to tell of it.
-            self._switch.untold_change()
+            # The leader has reported it: a later leader must not report it again.
+            self._switch.mark_reported()
         log.v(4).info(
             "log level decided",
             log_level=decision.level or "start-up",
@@ -114,7 +102,8 @@ class LogLevel:
         """Say on the object that its level is in force, after it is."""
         seen = self._observe()
         decision = self._apply(seen)
-        change = self._switch.untold_change()
+        change = self._switch.unreported_change
+        self._switch.mark_reported()
         config = seen.config
         if config is None or is_gone(config):
             return DONE
@@ -133,7 +122,7 @@ class LogLevel:
             events.event(config, "Warning", "UnknownLogLevel", decision.fault, action="SetLogLevel")
         status = config.get("status")
         kept = status if isinstance(status, dict) else {}
-        await self._configs.set_status(config, {**kept, "observedGeneration": generation})
+        await self.configs.set_status(config, {**kept, "observedGeneration": generation})
         log.info("log level reported", log_level=decision.level, generation=generation)
         return DONE
 
@@ -162,38 +151,25 @@ class LogLevel:
 
     async def _rewrite(self, config: Object, step: Rewrite) -> None:
         """Write the next level and take the expiry away, unless the object has changed."""
-        meta = config["metadata"]
-        patch: Object = {
-            "metadata": {
-                "uid": meta["uid"],
-                "resourceVersion": meta["resourceVersion"],
-                "annotations": {ANNOTATION: None},
-            }
-        }
+        patch: Object = {"metadata": {"annotations": {ANNOTATION: None}}}
         if step.level is not None:
             patch["spec"] = {"operatorLogLevel": step.level}
-        await self._manager.client.patch(
-            CONFIGS, CONFIG_NAME, patch, field_manager=self._manager.field_manager
-        )
+        await self.configs.patch(config, patch)
         log.info("expiry of the log level taken away", log_level=step.level, why=step.why)
 
-    def _apply(self, seen: Observed) -> Decision:
+    def _apply(self, seen: ObservedConfig) -> Decision:
         decision = decide(seen)
         self._switch.turn(decision)
         return decision
 
-    def _observe(self) -> Observed:
-        gates = self._gates.get(Key("", FEATURE_GATE_NAME))
-        return Observed(
-            config=self._configs.get(_KEY),
+    def _observe(self) -> ObservedConfig:
+        gates = self.gates.get(Key("", FEATURE_GATE_NAME))
+        return ObservedConfig(
+            config=self.configs.get(_KEY),
             gate_on=gate_is_on(gates, self._version, LOG_LEVEL_GATE),
             startup=self._switch.startup,
-            now=self._now(),
+            now=self._manager.now(),
         )
-
-    def _now(self) -> datetime:
-        """The server's time, which is everybody's; ours before it has answered."""
-        return self._manager.replica_client.server_time() or self._manager.wall()
 
 
 def _in(seconds: float) -> Result:

@@ -28,7 +28,7 @@ STARTUP = ""
 """In the place of a level: the verbosity of the start holds."""
 
 
-class Observed(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """All that the decision may know."""
 
     config: Object | None
@@ -51,7 +51,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the level runs out."""
 
 
-def decide(seen: Observed) -> Decision:
+def decide(seen: ObservedConfig) -> Decision:
     """The level that is to be in force now."""
     if not seen.gate_on:
         return Decision(level=STARTUP, verbosity=seen.startup, why="the feature gate is off")

@@ -42,7 +42,11 @@ def parse_expiry(text: str) -> Expiry | None:
         return None
     if until.tzinfo is None or level not in LEVELS or then not in LEVELS:
         return None
-    return Expiry(level=level, until=until, then=then)
+    try:
+        # In UTC, as everybody compares and writes it: the end of the calendar has none.
+        return Expiry(level=level, until=until.astimezone(UTC), then=then)
+    except OverflowError:
+        return None
 
 
 UNREADABLE_REMEDY = (

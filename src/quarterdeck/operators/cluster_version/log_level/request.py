@@ -10,12 +10,7 @@ import msgspec
 
 from quarterdeck.api.config_v1 import ClusterVersion, FeatureGate, FeatureSet
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.cluster_version.feature_gates.gates import (
-    FEATURE_GATE_NAME,
-    LOG_LEVEL_GATE,
-    entry_for,
-    gate_is_on,
-)
+from quarterdeck.feature_gates import FEATURE_GATE_NAME, LOG_LEVEL_GATE, entry_for, gate_is_on
 from quarterdeck.operators.cluster_version.log_level.decision import expiry_of, unobserved
 from quarterdeck.operators.cluster_version.log_level.expiry import ANNOTATION, Expiry
 from quarterdeck.operators.cluster_version.log_level.levels import (

@@ -1,4 +1,4 @@
-"""The one place where this process's verbosity changes: at once, with a line before and after."""
+"""Changes this process's verbosity, and nothing else does: one log line before, one after."""
 
 from quarterdeck import log as logs
 from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, Decision
@@ -8,15 +8,16 @@ log = logs.get_logger("cluster_version.log_level")
 
 
 class Switch:
-    """Turns the process's verbosity, and remembers what has not been told yet."""
+    """Sets the process's verbosity, and remembers the change until it is reported."""
 
     def __init__(self) -> None:
         self.startup = logs.verbosity()
         self._level = STARTUP
-        self._untold_from: str | None = None
+        self._reported: str | None = None
+        """The level that was reported last; None while it is still the level in force."""
 
     def turn(self, decision: Decision) -> None:
-        """Put the level in force; nothing happens when it is already."""
+        """Put the level in force; do nothing if it already is."""
         was, now = self._level, decision.level
         if (was, logs.verbosity()) == (now, decision.verbosity):
             return
@@ -27,16 +28,20 @@ class Switch:
         logs.set_verbosity(decision.verbosity)
         log.v(decision.verbosity).info("first line at this log level", why=decision.why, **fields)
         self._level = now
-        if self._untold_from is None:
-            self._untold_from = was
+        if self._reported is None:
+            self._reported = was
 
-    def untold_change(self) -> tuple[str, str] | None:
-        """From which level to which it went since this was asked last; None if to no other."""
-        before, self._untold_from = self._untold_from, None
-        if before is None:
+    @property
+    def unreported_change(self) -> tuple[str, str] | None:
+        """The level that was reported last and the level in force; None if they are the same."""
+        if self._reported is None:
             return None
-        told = (before or NORMAL, self._level or NORMAL)
-        return told if told[0] != told[1] else None
+        change = (self._reported or NORMAL, self._level or NORMAL)
+        return change if change[0] != change[1] else None
+
+    def mark_reported(self) -> None:
+        """Take the level in force as reported."""
+        self._reported = None
 
 
 def _label(level: str) -> str:

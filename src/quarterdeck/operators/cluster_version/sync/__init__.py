@@ -3,7 +3,7 @@
 Which payload is run, and in which mode, is decided by others. `Cluster` is the API server as it
 is seen here; `run_payload` brings the cluster to a release, and `keep_payload` keeps it there.
 
-    async with Cluster(manager.client) as cluster:
+    async with Cluster(manager.client, now=manager.now) as cluster:
         await run_payload(manifests, Mode.UPDATING, cluster, report)
         await keep_payload(manifests, cluster, report)
 

@@ -1,6 +1,6 @@
 """Looks at one manifest and does what is to be done about it.
 
-What that is comes from `plan`, and whether the object is ready from `readiness`, `patience` and
+What that is comes from `plan`, and whether the object is ready from `readiness`, `standstill` and
 `operator_health`; here are the requests, and what their errors mean. `look` needs no request, and
 on a settled cluster it is all that happens.
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import LeadershipLost
 from quarterdeck.kube import (
+    AlreadyExists,
     ApiError,
     Conflict,
     Forbidden,
@@ -18,11 +19,10 @@ from quarterdeck.kube import (
     NotFound,
 )
 from quarterdeck.log import get_logger
-from quarterdeck.operators.cluster_version.payload import annotations as known
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+from quarterdeck.operators.cluster_version.sync.autoscaled import has_replicas, without_replicas
 from quarterdeck.operators.cluster_version.sync.cluster import CannotRead, Cluster, Followed
-from quarterdeck.operators.cluster_version.sync.desired import desired_object, expected_versions
+from quarterdeck.operators.cluster_version.sync.desired import desired_object, related_objects
+from quarterdeck.operators.cluster_version.sync.item import Item, is_operator, mark_twins
 from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind
 from quarterdeck.operators.cluster_version.sync.lacking import (
     Coming,
@@ -30,13 +30,9 @@ from quarterdeck.operators.cluster_version.sync.lacking import (
     without_place,
 )
 from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
-from quarterdeck.operators.cluster_version.sync.outcome import DONE, Done, Failed, Outcome, Waiting
-from quarterdeck.operators.cluster_version.sync.patience import (
-    Standstill,
-    judge_wait,
-    patience_with,
-)
+from quarterdeck.operators.cluster_version.sync.own_rights import can_take_rights, refusal
 from quarterdeck.operators.cluster_version.sync.plan import (
+    FIELD_MANAGER,
     Delete,
     Leave,
     Plan,
@@ -45,58 +41,30 @@ from quarterdeck.operators.cluster_version.sync.plan import (
     is_job,
     plan,
 )
-from quarterdeck.operators.cluster_version.sync.readiness import READINESS
+from quarterdeck.operators.cluster_version.sync.pod_template import (
+    as_ours,
+    replaced_fields,
+    told,
+)
+from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.standstill import judge_wait, timeout_for
+from quarterdeck.payload import annotations as known
+from quarterdeck.payload.graph import Mode
+from quarterdeck.payload.model import Manifest
+from quarterdeck.status.rollout import READINESS
 
 log = get_logger("cluster-version.sync")
 
-_OPERATOR = ("config.openshift.io", "ClusterOperator")
-_WAITED_FOR = frozenset({*READINESS, _OPERATOR})
 _ROUNDS = 4
 """How often in a row one manifest is acted upon: delete, create, settle, and one to spare."""
-
-
-class _Item:
-    """A manifest, with what was found out about it."""
-
-    __slots__ = (
-        "desired",
-        "done",
-        "expected",
-        "followed",
-        "identity",
-        "idle",
-        "key",
-        "manifest",
-        "settled",
-        "standstill",
-        "twin",
-        "wrote",
-    )
-
-    def __init__(self, manifest: Manifest, mode: Mode) -> None:
-        self.manifest = manifest
-        self.idle = _is_idle(manifest, mode)
-        self.followed: Followed | None = None
-        self.twin = ""
-        """Where the same object stands with other content; of the two only that one counts."""
-        self.wrote = False
-        self.identity = manifest.identity
-        self.expected = expected_versions(manifest)
-        self.key = Key(self.identity.namespace, self.identity.name)
-        self.desired: Object | None = None
-        self.settled: object = None
-        """The form in which the object was found to be as desired."""
-        self.standstill: Standstill | None = None
-        self.done: Object | None = None
-        """The object in the cache that was found done; a changed one is another."""
 
 
 class Applier:
     """Applies the manifests of one run; they are named by their place in it."""
 
     def __init__(self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster) -> None:
-        self._items = [_Item(manifest, mode) for manifest in manifests]
-        _mark_twins(self._items)
+        self._items = [Item(manifest, mode) for manifest in manifests]
+        mark_twins(self._items)
         self._mode = mode
         self._cluster = cluster
         # While updating, what comes later is held back by what is before it, and so never comes.
@@ -130,7 +98,36 @@ class Applier:
         item.wrote = False
         return await self._outcome(item), item.wrote
 
-    async def _outcome(self, item: _Item) -> Outcome:
+    def operators(self) -> list[int]:
+        """The steps whose ClusterOperators are made before their turn."""
+        return [
+            step
+            for step, item in enumerate(self._items)
+            if is_operator(item.identity)
+            and not (item.idle or item.twin or known.DELETE in item.manifest.annotations)
+        ]
+
+    async def create_beforehand(self, step: int) -> bool:
+        """Whether the ClusterOperator is there, made if need be: so it is seen before it reports.
+
+        What goes wrong is told when its turn comes.
+        """
+        item = self._items[step]
+        try:
+            followed = await self._cluster.follow(item.manifest)
+            if followed is None:
+                return False
+            desired = desired_object(item.manifest, namespaced=followed.resource.namespaced)
+            if followed.cache.get(Key("", item.key.name)) is None:
+                await self._create(item, followed, desired)
+        except LeadershipLost:
+            raise
+        except KubeError as error:
+            log.v(4).info("not made beforehand", object=str(item.identity), error=str(error))
+            return isinstance(error, AlreadyExists)
+        return True
+
+    async def _outcome(self, item: Item) -> Outcome:
         try:
             return await self._attempt(item)
         except LeadershipLost:
@@ -146,7 +143,7 @@ class Applier:
             log.exception("manifest failed unexpectedly", manifest=item.manifest.place)
             return Failed("InternalError", f"{type(error).__name__}: {error}; please report it")
 
-    async def _attempt(self, item: _Item) -> Outcome:
+    async def _attempt(self, item: Item) -> Outcome:
         followed = await self._cluster.follow(item.manifest)
         if followed is None:
             gvk = GroupVersionKind.of(item.manifest.object)
@@ -156,15 +153,19 @@ class Applier:
             return Failed("NamespaceMissing", message)
         for _ in range(_ROUNDS):
             match self._judge(item, followed):
-                case Write(changed):
-                    await self._write(item, followed, changed)
+                case Write() as todo:
+                    if todo.changed and (refused := await self._own_rights(item, followed)):
+                        return refused
+                    await self._write(item, followed, todo)
                 case Delete(why):
+                    if refused := await self._own_rights(item, followed, deletes=True):
+                        return refused
                     await self._delete(item, followed, why)
                 case outcome:
                     return outcome
         return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
 
-    def _judge(self, item: _Item, followed: Followed) -> Write | Delete | Outcome:
+    def _judge(self, item: Item, followed: Followed) -> Write | Delete | Outcome:
         if item.desired is None:
             namespaced = followed.resource.namespaced
             item.desired = desired_object(item.manifest, namespaced=namespaced)
@@ -177,43 +178,77 @@ class Applier:
         item.done = live if isinstance(found, Done) else None
         return found
 
-    def _plan(self, item: _Item, desired: Object, live: Object | None) -> Plan:
+    def _plan(self, item: Item, desired: Object, live: Object | None) -> Plan:
         """What to do; the object is compared only in a form that it did not have before."""
-        form = _form(item.identity, live) if live is not None else None
-        if form is not None and form == item.settled:
+        item.wanted = desired
+        if live is None:
+            item.settled = None
+            return plan(item.manifest, desired, None, self._mode)
+        item.autoscaled = has_replicas(desired) and self._cluster.is_autoscaled(item.identity)
+        form = item.form(live)
+        if form == item.settled:
             return Leave()
-        found = plan(item.manifest, desired, live, self._mode)
+        if item.autoscaled:
+            item.wanted = without_replicas(desired, live, FIELD_MANAGER)
+        found = plan(item.manifest, item.wanted, live, self._mode)
         item.settled = form if isinstance(found, Leave) else None
         return found
 
-    def _readiness(self, item: _Item, live: Object) -> Outcome:
-        what = (item.identity.group, item.identity.kind)
-        if what == _OPERATOR:
-            return operator_health(live, item.expected, self._mode, self._cluster.wall())
-        rule = READINESS.get(what)
+    def _readiness(self, item: Item, live: Object) -> Outcome:
+        if is_operator(item.identity):
+            now = self._cluster.now()
+            if self._mode is not Mode.RECONCILING:
+                item.since = item.since or now
+            return operator_health(live, item.expected, self._mode, now, item.since)
+        rule = READINESS.get((item.identity.group, item.identity.kind))
         if rule is None:
             return DONE
         outcome = rule(live)
         if isinstance(outcome, Done) and is_definition(item.identity):
             self._cluster.learn(live)
-        patience = patience_with(item.identity, live, self._mode, self._cluster.patience)
+        timeout = timeout_for(item.identity, live, self._mode, self._cluster.timeout)
         outcome, item.standstill = judge_wait(
-            outcome, item.standstill, patience, self._cluster.clock()
+            outcome, item.standstill, timeout, self._cluster.clock()
         )
         return outcome
 
-    async def _write(self, item: _Item, followed: Followed, changed: tuple[str, ...]) -> None:
-        assert item.desired is not None  # noqa: S101 - it was compared
-        if not changed:
-            await self._cluster.create(followed, item.desired)
-            self._say("created", item)
+    async def _write(self, item: Item, followed: Followed, todo: Write) -> None:
+        wanted, before = item.wanted, followed.cache.get(item.key)
+        assert wanted is not None  # noqa: S101 - it was compared
+        if before is None or not todo.changed:
+            await self._create(item, followed, wanted)
             return
-        live = await followed.objects.ensure(item.desired)
+        others = _set_by_others(item, before, wanted, todo)
+        if todo.foreign:
+            entries = as_ours(item.identity, before, FIELD_MANAGER)
+            await self._cluster.take_over(followed, before, entries)
+        if others:
+            note = f"The pod template is as in the release again, without {told(others)}."
+            self._cluster.announce(before, "ForeignFieldsRemoved", note)
+        live = await followed.objects.ensure(wanted)
         # As the server answered; the cache may know of more by now, which is to be compared.
-        item.settled = _form(item.identity, live)
-        self._say("applied", item, changed=changed[:5])
+        item.settled = item.form(live)
+        self._say("applied", item, changed=todo.changed[:5])
 
-    async def _delete(self, item: _Item, followed: Followed, why: str) -> None:
+    async def _create(self, item: Item, followed: Followed, wanted: Object) -> None:
+        made = await self._cluster.create(followed, wanted)
+        self._say("created", item)
+        if related := related_objects(item.manifest) if is_operator(item.identity) else []:
+            # Its operator adds to them; until it runs, they tell where to look.
+            await followed.objects.set_status(made, {"relatedObjects": related})
+
+    async def _own_rights(
+        self, item: Item, followed: Followed, *, deletes: bool = False
+    ) -> Failed | None:
+        """Why the write would take the operator's own rights; None for what may be written."""
+        live = followed.cache.get(item.key)
+        desired = None if deletes else item.desired
+        if live is None or not can_take_rights(item.identity, live, desired):
+            return None
+        account, bindings = await self._cluster.account(), await self._cluster.bindings()
+        return refusal(item.identity, live, desired, account, bindings)
+
+    async def _delete(self, item: Item, followed: Followed, why: str) -> None:
         live = followed.cache.get(item.key)
         if live is not None:
             # A Job goes when its pods have gone, so that two never run at once.
@@ -222,48 +257,28 @@ class Applier:
             )
             self._say("deleted", item, why=why)
 
-    def _say(self, what: str, item: _Item, **facts: object) -> None:
+    def _say(self, what: str, item: Item, **facts: object) -> None:
         item.wrote = True
         item.standstill = None
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
 
 
-def _mark_twins(items: Sequence[_Item]) -> None:
-    """Mark manifests of one object that differ: each would undo what the other one did."""
-    first: dict[Identity, Manifest] = {}
-    for item in items:
-        if item.idle:
-            continue
-        before = first.setdefault(item.identity, item.manifest)
-        if before.object != item.manifest.object:
-            item.twin = before.place
+def _set_by_others(item: Item, live: Object, wanted: Object, todo: Write) -> dict[str, list[str]]:
+    """Who has set what of the pod template is removed or set back now."""
+    found = {manager: list(paths) for manager, paths in todo.foreign.items()}
+    for manager, paths in replaced_fields(item.identity, live, wanted, FIELD_MANAGER).items():
+        found.setdefault(manager, []).extend(paths)
+    return found
 
 
-def _is_idle(manifest: Manifest, mode: Mode) -> bool:
-    """Whether there is nothing to be done in this mode, whatever the cluster has."""
-    if mode is Mode.UPDATING:
-        return False
-    return manifest.annotations.get(known.DELETE) == "true" or (
-        mode is Mode.RECONCILING and is_job(manifest.identity)
-    )
-
-
-def _form(identity: Identity, live: Object) -> object:
-    """What is the same as long as nothing changes that a manifest can say.
-
-    Kinds that are waited for change their status often, and count the changes of the rest.
-    """
-    meta = live["metadata"]
-    if (identity.group, identity.kind) not in _WAITED_FOR:
-        return meta["uid"], meta["resourceVersion"]
-    said = ("uid", "generation", "labels", "annotations", "ownerReferences", "deletionTimestamp")
-    return [meta.get(field) for field in said]
-
-
-def _failure(item: _Item, error: KubeError) -> Failed:
+def _failure(item: Item, error: KubeError) -> Failed:
     match error:
         case CannotRead():
             return Failed("CannotRead", str(error))
+        case Forbidden() if not error.by_role:
+            return Failed(
+                "Forbidden", f"{error.message}; correct {item.manifest.place} or allow it"
+            )
         case Forbidden():
             return Failed("Forbidden", f"{error.message}; allow it in the operator's role")
         case Invalid():

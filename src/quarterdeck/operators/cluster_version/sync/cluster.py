@@ -12,19 +12,23 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 
-from quarterdeck.api.meta import CRDS, Key, Object, Resource
+from quarterdeck.api.meta import CRDS, Key, Object, Resource, foreign
 from quarterdeck.controller import Objects
-from quarterdeck.kube import Cache, Client, KubeError
+from quarterdeck.controller.following import follow
+from quarterdeck.kube import Cache, Change, Client, KubeError
 from quarterdeck.log import get_logger
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+from quarterdeck.operators.cluster_version.sync.autoscaled import AUTOSCALERS, has_replicas, target
 from quarterdeck.operators.cluster_version.sync.kinds import (
     GroupVersionKind,
     Kinds,
     discover,
     kinds_of_definition,
 )
-from quarterdeck.operators.cluster_version.sync.patience import PATIENCE
+from quarterdeck.operators.cluster_version.sync.own_rights import BINDINGS, RBAC, Account
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
+from quarterdeck.operators.cluster_version.sync.pod_template import has_pod_template
+from quarterdeck.operators.cluster_version.sync.standstill import STANDSTILL_TIMEOUT
+from quarterdeck.payload.model import Identity, Manifest
 
 log = get_logger("cluster-version.sync")
 
@@ -34,6 +38,17 @@ FIRST_LIST = 10.0
 """Seconds that the first list of a kind may take before it counts as unreadable."""
 
 Listener = Callable[[Identity], None]
+Announce = Callable[[Object, str, str], None]
+"""Says something about an object, for people: the object, a reason, a note."""
+
+_REVIEWS = foreign(
+    "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
+_BINDINGS = tuple(
+    foreign(f"{RBAC}/v1", kind, f"{kind.lower()}s", namespaced=kind == "RoleBinding")
+    for kind in BINDINGS
+)
+_AUTOSCALERS = GroupVersionKind(AUTOSCALERS.group, AUTOSCALERS.version, AUTOSCALERS.kind)
 
 
 class CannotRead(KubeError):  # noqa: N818 - as the errors beside it
@@ -53,8 +68,10 @@ class Followed:
             namespace=namespaces.pop() if len(namespaces) == 1 else "",
             name=next(iter(keys)).name if len(keys) == 1 else "",
             own_manager=FIELD_MANAGER,
-            # Of a definition, who else has written it decides whether we may.
-            keep_all_managed_fields=resource.plural == CRDS.plural,
+            # Of a definition, who else has written it decides whether we may; of a pod template,
+            # what others have set is removed.
+            keep_all_managed_fields=resource.plural == CRDS.plural
+            or has_pod_template(resource.group, resource.kind),
             wanted=keys.__contains__,
         )
         self.objects = Objects(resource, self.cache, client, FIELD_MANAGER)
@@ -68,14 +85,16 @@ class Cluster:
         self,
         client: Client,
         *,
-        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
-        patience: float = PATIENCE,
+        timeout: float = STANDSTILL_TIMEOUT,
+        announce: Announce = lambda about, reason, note: None,
     ) -> None:
         """Read and write through this client, the leader's."""
-        self.wall = wall
+        self.announce = announce
+        self.now = now
         self.clock = clock
-        self.patience = patience
+        self.timeout = timeout
         """For how many seconds a roll-out may stand still."""
         self._client = client
         self._kinds: Kinds = {}
@@ -85,6 +104,9 @@ class Cluster:
         self._followed: dict[GroupVersionKind, Followed] = {}
         self._listener: Listener | None = None
         self._tasks = asyncio.TaskGroup()
+        self._account: Account | None = None
+        self._autoscalers: Cache[Object] | None = None
+        self._autoscaling: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Cluster":
         await self._tasks.__aenter__()
@@ -98,6 +120,8 @@ class Cluster:
     ) -> None:
         for gvk in list(self._followed):
             self._stop(gvk)
+        if self._autoscaling is not None:
+            self._autoscaling.cancel()
         try:
             await self._tasks.__aexit__(kind, error, traceback)
         except BaseExceptionGroup as group:
@@ -125,7 +149,9 @@ class Cluster:
     def followed(self, manifest: Manifest) -> Followed | None:
         """The objects of the manifest's kind, if they are at hand."""
         found = self._followed.get(GroupVersionKind.of(manifest.object))
-        return found if found is not None and found.cache.synced else None
+        if found is None or not found.cache.synced or self._lacks_autoscalers(manifest):
+            return None
+        return found
 
     async def follow(self, manifest: Manifest) -> Followed | None:
         """The same, asked for if they are not; None if the server does not have the kind."""
@@ -136,20 +162,84 @@ class Cluster:
         if resource is None:
             return None
         found = self._followed.get(gvk) or self._start(gvk, resource)
-        deadline = self.clock() + FIRST_LIST
-        while not found.cache.synced:
-            if found.cache.trouble or self.clock() > deadline:
-                raise CannotRead(found.cache.trouble or f"no list of {resource.plural} in time")
-            await asyncio.sleep(0.02)
+        await self._listed(found.cache)
+        if self._lacks_autoscalers(manifest):
+            await self._listed(self._follow_autoscalers())
         return found
 
-    async def create(self, followed: Followed, desired: Object) -> None:
-        """Create an object that is not there; `AlreadyExists` if it is after all."""
-        await self._client.create(followed.resource, desired, field_manager=FIELD_MANAGER)
+    def is_autoscaled(self, identity: Identity) -> bool:
+        """Whether an autoscaler scales this object."""
+        cache = self._autoscalers
+        return cache is not None and bool(cache.by_index("target", str(identity)))
+
+    async def create(self, followed: Followed, desired: Object) -> Object:
+        """The object, created; `AlreadyExists` if it is there after all."""
+        return await followed.objects.create(desired)
+
+    async def take_over(self, followed: Followed, live: Object, entries: list[Object]) -> None:
+        """Write who owns which fields of an object, if it is still as we know it."""
+        meta = live["metadata"]
+        operations = [
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+            {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": meta["resourceVersion"],
+            },
+        ]
+        await self._client.patch(
+            followed.resource, meta["name"], operations, meta.get("namespace", ""), type="json"
+        )
+
+    async def account(self) -> Account:
+        """Who the operator is to the server; asked once."""
+        if self._account is None:
+            kind = {"apiVersion": _REVIEWS.api_version, "kind": _REVIEWS.kind}
+            answer = await self._client.create(_REVIEWS, {**kind, "metadata": {}})
+            user = answer["status"]["userInfo"]
+            self._account = Account(
+                name=user["username"], groups=frozenset(user.get("groups") or ())
+            )
+        return self._account
+
+    async def bindings(self) -> list[Object]:
+        """All bindings of roles that there are; asked anew each time."""
+        return [one for resource in _BINDINGS for one in (await self._client.list(resource)).items]
 
     def learn(self, definition: Object) -> None:
         """Know the kinds of a definition that the server serves."""
         self._kinds |= kinds_of_definition(definition)
+
+    async def _listed(self, cache: Cache[Object]) -> None:
+        """Return when the first list is in; `CannotRead` if it does not come."""
+        deadline = self.clock() + FIRST_LIST
+        while not cache.synced:
+            if cache.trouble or self.clock() > deadline:
+                raise CannotRead(cache.trouble or f"no list of {cache.resource.plural} in time")
+            await asyncio.sleep(0.02)
+
+    def _lacks_autoscalers(self, manifest: Manifest) -> bool:
+        """Whether it is not known yet who else sets the number of replicas."""
+        if not has_replicas(manifest.object) or _AUTOSCALERS not in self._kinds:
+            return False
+        return self._autoscalers is None or not self._autoscalers.synced
+
+    def _follow_autoscalers(self) -> Cache[Object]:
+        if self._autoscalers is not None:
+            return self._autoscalers
+        cache: Cache[Object] = Cache(
+            self._client, AUTOSCALERS, indexes={"target": lambda one: [str(target(one))]}
+        )
+        cache.subscribe(self._autoscaler_changed)
+        name = f"payload's {AUTOSCALERS.plural}"
+        self._autoscaling = follow(self._tasks, cache, name)
+        self._autoscalers = cache
+        return cache
+
+    def _autoscaler_changed(self, change: Change[Object]) -> None:
+        if self._listener is not None:
+            for one in {target(it) for it in (change.old, change.new) if it is not None}:
+                self._listener(one)
 
     async def _discover(self, missing: GroupVersionKind) -> None:
         async with self._asking:
@@ -176,9 +266,7 @@ class Cluster:
     def _start(self, gvk: GroupVersionKind, resource: Resource[Object]) -> Followed:
         followed = Followed(self._client, resource, _keys(self._wanted[gvk], resource))
         followed.cache.subscribe(lambda change: self._tell(gvk, change.key))
-        followed.task = self._tasks.create_task(
-            followed.cache.run(), name=f"payload's {resource.plural}"
-        )
+        followed.task = follow(self._tasks, followed.cache, f"payload's {resource.plural}")
         self._followed[gvk] = followed
         return followed
 

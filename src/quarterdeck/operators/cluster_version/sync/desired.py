@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Identity, Manifest
 
 JOB_HASH = "quarterdeck.dev/job-hash"
 """On a Job of ours: the hash of the spec that it was made from, because a Job cannot be changed."""
@@ -46,6 +46,13 @@ def expected_versions(manifest: Manifest) -> dict[str, str]:
         for entry in (versions if isinstance(versions, list) else ())
         if isinstance(entry, dict) and "name" in entry and "version" in entry
     }
+
+
+def related_objects(manifest: Manifest) -> list[Object]:
+    """What a ClusterOperator's manifest says that belongs to the operator."""
+    status = manifest.object.get("status")
+    related = status.get("relatedObjects") if isinstance(status, dict) else None
+    return [one for one in (related if isinstance(related, list) else ()) if isinstance(one, dict)]
 
 
 def job_hash(spec: Object) -> str:

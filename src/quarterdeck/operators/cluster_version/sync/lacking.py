@@ -9,14 +9,14 @@ from contextlib import suppress
 
 from quarterdeck.api.meta import Key
 from quarterdeck.kube import NotFound
-from quarterdeck.operators.cluster_version.payload import annotations as known
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
 from quarterdeck.operators.cluster_version.sync.kinds import (
     GroupVersionKind,
     kinds_of_definition,
 )
-from quarterdeck.operators.cluster_version.sync.outcome import DONE, Failed, Outcome, Waiting
 from quarterdeck.operators.cluster_version.sync.plan import is_definition
+from quarterdeck.operators.cluster_version.sync.progress import DONE, Failed, Outcome, Waiting
+from quarterdeck.payload import annotations as known
+from quarterdeck.payload.model import Identity, Manifest
 
 KIND_UNKNOWN, NO_NAMESPACE = "KindUnknown", "NamespaceNotFound"
 LACKING = (KIND_UNKNOWN, NO_NAMESPACE)

@@ -3,8 +3,8 @@
 The questions, in order:
 
 1. Does the manifest say which versions to expect? If not, it is a fault of the payload.
-2. Is the operator Available? If not, it fails. One whose conditions carry the staleness verdict
-   counts as unknown, so it is not available, whatever it said before.
+2. Is the operator Available? If not, it fails. One that is stale, or whose Available carries the
+   verdict of the staleness checker, is not available, whatever it said before.
 3. Is it Degraded, or is that not known? It is waited for, and fails after a while. While
    initializing that is only noted: a new cluster is degraded in many ways until it is whole.
 4. Are its versions those expected? If not, it is waited for.
@@ -17,76 +17,98 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.sync.outcome import (
+from quarterdeck.operators.cluster_version.sync.progress import (
     DONE,
     Done,
     Failed,
     Outcome,
     Waiting,
 )
+from quarterdeck.payload.graph import Mode
+from quarterdeck.status.staleness import SaidCondition, is_stale, said_in
 from quarterdeck.status.staleness_marks import is_verdict, original
 
-PATIENCE = timedelta(minutes=10)
+OPERATOR_TIMEOUT = timedelta(minutes=10)
 """How long an operator may be degraded, or silent after its ClusterOperator was made."""
 
 
 def operator_health(
-    live: Object, expected: Mapping[str, str], mode: Mode, now: datetime
+    live: Object,
+    expected: Mapping[str, str],
+    mode: Mode,
+    now: datetime,
+    since: datetime | None = None,
 ) -> Outcome:
-    """What keeps the operator from being done; the time is the server's."""
+    """What keeps the operator from being done; the time is the server's.
+
+    `since` is when it was waited for first: its object is made long before its Deployment.
+    """
     if not expected:
         message = "its manifest has no status.versions; list what the operator reports there"
         return Failed("ClusterOperatorNoVersions", message)
     status = live.get("status") or {}
     conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
-    if any(is_stale(condition) for condition in conditions.values()):
+    said = list(said_in(conditions.values()))
+    if is_stale(said) or any(_lost_availability(one) for one in said):
         message = "it no longer reports; see whether its pods run, and their logs"
         return Failed("ClusterOperatorStale", message)
     return (
-        _availability(live, conditions, mode, now)
-        or _degradation(conditions.get("Degraded"), mode, now, expected, status)
+        _availability(live, conditions, mode, now, since)
+        or _degradation(live, conditions.get("Degraded"), mode, now, since, expected)
         or _versions(expected, status)
         or DONE
     )
 
 
-def is_stale(condition: Object) -> bool:
-    """Whether a condition carries the verdict of the staleness checker; a challenge is none."""
-    return is_verdict(str(condition.get("status")), str(condition.get("message") or ""))
+def _lost_availability(one: SaidCondition) -> bool:
+    """Whether this is an Available that was given up, perhaps beside conditions that were not."""
+    return one.type == "Available" and is_verdict(one.status, one.message)
 
 
 def _availability(
-    live: Object, conditions: Mapping[str, Object], mode: Mode, now: datetime
+    live: Object,
+    conditions: Mapping[str, Object],
+    mode: Mode,
+    now: datetime,
+    asked: datetime | None,
 ) -> Outcome | None:
     available = conditions.get("Available")
     if available is not None and available.get("status") == "True":
         return None
     said = _said(available) if available else "it has not reported yet"
     message = f"it is not available: {said}"
-    since = _moment(live["metadata"].get("creationTimestamp"))
-    young = since is None or now - since < PATIENCE
+    since = _silent_since(live, asked)
+    young = since is None or now - since < OPERATOR_TIMEOUT
     if young and (available is None or mode is Mode.INITIALIZING):
         return Waiting("ClusterOperatorNotAvailable", message)
     return Failed("ClusterOperatorNotAvailable", message)
 
 
 def _degradation(
+    live: Object,
     degraded: Object | None,
     mode: Mode,
     now: datetime,
+    asked: datetime | None,
     expected: Mapping[str, str],
-    status: Object,
 ) -> Outcome | None:
+    status = live.get("status") or {}
     if degraded is not None and degraded.get("status") == "False":
         return None
     message = f"it is degraded: {_said(degraded) if degraded else 'it does not say'}"
     if mode is Mode.INITIALIZING:
         return _versions(expected, status) or Done("ClusterOperatorDegraded", message)
-    since = _moment(degraded.get("lastTransitionTime")) if degraded else None
-    if since is not None and now - since >= PATIENCE:
+    # One that has never said it is given the same time.
+    since = _moment(degraded.get("lastTransitionTime")) if degraded else _silent_since(live, asked)
+    if since is not None and now - since >= OPERATOR_TIMEOUT:
         return Failed("ClusterOperatorDegraded", message)
     return Waiting("ClusterOperatorDegraded", message)
+
+
+def _silent_since(live: Object, asked: datetime | None) -> datetime | None:
+    """From when on an operator could have spoken: it was waited for, and its object is there."""
+    created = _moment(live["metadata"].get("creationTimestamp"))
+    return max(created, asked) if created and asked else created
 
 
 def _versions(expected: Mapping[str, str], status: Object) -> Outcome | None:

@@ -12,7 +12,8 @@ The rules, first match first:
 - What cannot be changed is deleted and created again: a Job with another spec, with its pods
   gone first, so that the old and the new one never run at once; a binding to another role.
 - Everything else is applied if it differs in a field that the manifest has, or has one from us
-  that the manifest no longer has.
+  that the manifest no longer has. In the spec of a pod template nobody else's field stays either;
+  a Job with such a one, which only a suspended Job can get, is made anew.
 """
 
 from typing import Any, TypeAlias
@@ -21,11 +22,13 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import covers, unsettled
-from quarterdeck.operators.cluster_version.payload import annotations as known
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
 from quarterdeck.operators.cluster_version.sync.desired import JOB_HASH
-from quarterdeck.operators.cluster_version.sync.outcome import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.pod_template import foreign_fields, told
+from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.payload import annotations as known
+from quarterdeck.payload.graph import Mode
+from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.status.rollout import READINESS
 
 FIELD_MANAGER = "quarterdeck-cluster-version"
 OURS = "quarterdeck-"
@@ -37,6 +40,8 @@ class Write(msgspec.Struct, frozen=True):
 
     changed: tuple[str, ...]
     """The fields that differ; none for an object that is not there."""
+    foreign: dict[str, list[str]] = {}
+    """Who else has set something in the pod template's spec, and what."""
 
 
 class Delete(msgspec.Struct, frozen=True):
@@ -69,12 +74,16 @@ def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -
         return Leave()
     if is_definition(manifest.identity) and is_foreign(live):
         return _foreign_definition(desired, live)
+    foreign = foreign_fields(manifest.identity, live, desired, FIELD_MANAGER)
     if job:
-        return Delete("its spec is another one") if _is_other_job(desired, live) else Leave()
+        return _job(desired, live, foreign)
     if "roleRef" in desired and not covers(live, {"roleRef": desired["roleRef"]}):
         return Delete("it is bound to another role, which cannot be changed")
-    changed = tuple(unsettled(live, desired, FIELD_MANAGER))
-    return Write(changed) if changed else Leave()
+    changed = (
+        *unsettled(live, desired, FIELD_MANAGER),
+        *(path for paths in foreign.values() for path in paths),
+    )
+    return Write(changed, foreign) if changed else Leave()
 
 
 def is_job(identity: Identity) -> bool:
@@ -93,7 +102,7 @@ def is_definition(identity: Identity) -> bool:
 def is_foreign(live: Object) -> bool:
     """Whether nothing in the object was written by a program of ours.
 
-    The server books who wrote what in managedFields, under the name of the program. Whoever wants
+    The server records in managedFields which program wrote which field. Whoever wants
     to hand a definition over to us writes one field of it under such a name, an annotation say:
     `kubectl annotate --field-manager=quarterdeck-install crd NAME quarterdeck.dev/owner=true`.
     """
@@ -140,6 +149,15 @@ def _foreign_definition(desired: Object, live: Object) -> Outcome:
 def _served(definition: Object) -> set[str]:
     versions: Any = (definition.get("spec") or {}).get("versions") or ()
     return {str(version.get("name")) for version in versions if version.get("served")}
+
+
+def _job(desired: Object, live: Object, foreign: dict[str, list[str]]) -> Plan:
+    if _is_other_job(desired, live):
+        return Delete("its spec is another one")
+    ours = JOB_HASH in (live["metadata"].get("annotations") or {})
+    if foreign and ours and isinstance(READINESS["batch", "Job"](live), Waiting):
+        return Delete(f"its pod template was changed: {told(foreign)}")
+    return Leave()
 
 
 def _is_other_job(desired: Object, live: Object) -> bool:

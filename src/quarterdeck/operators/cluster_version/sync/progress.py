@@ -1,11 +1,14 @@
-"""What the engine tells of a payload that is being applied: where it stands and what is wrong.
+"""What came of looking at one manifest, and where the whole payload stands.
 
 What ClusterVersion says of it is decided by others.
 """
 
 import msgspec
 
-from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.payload.graph import Mode
+from quarterdeck.status.rollout import DONE, Done, Failed, Outcome, Waiting
+
+__all__ = ["DONE", "Done", "Failed", "Fault", "Outcome", "Progress", "Waiting"]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,22 +6,30 @@ timer of the passes, and the report.
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import NoReturn, TypeAlias
 
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.log import get_logger
-from quarterdeck.operators.cluster_version.payload.graph import (
+from quarterdeck.operators.cluster_version.sync.apply import Applier
+from quarterdeck.operators.cluster_version.sync.cluster import Cluster
+from quarterdeck.operators.cluster_version.sync.lacking import LACKING, brings_others
+from quarterdeck.operators.cluster_version.sync.progress import (
+    Done,
+    Failed,
+    Fault,
+    Outcome,
+    Progress,
+    Waiting,
+)
+from quarterdeck.operators.cluster_version.sync.schedule import Schedule
+from quarterdeck.payload.graph import (
     Mode,
     build_graph,
     level_label,
 )
-from quarterdeck.operators.cluster_version.payload.model import Identity, Manifest
-from quarterdeck.operators.cluster_version.sync.apply import Applier
-from quarterdeck.operators.cluster_version.sync.cluster import Cluster
-from quarterdeck.operators.cluster_version.sync.lacking import LACKING, brings_others
-from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome, Waiting
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
-from quarterdeck.operators.cluster_version.sync.schedule import Schedule
+from quarterdeck.payload.model import Identity, Manifest
 
 log = get_logger("cluster-version.sync")
 
@@ -32,6 +40,8 @@ WORKERS = {Mode.INITIALIZING: 32, Mode.UPDATING: 32, Mode.RECONCILING: 4}
 """How many manifests have requests under way at the same time."""
 PASS_AFTER = (120.0, 240.0)
 """Seconds from one pass over a settled payload to the next, chosen at random between the two."""
+CREATE_AGAIN = 2.0
+"""Seconds after which ClusterOperators that could not be made beforehand are tried again."""
 SLICE = 0.005
 """Seconds of work after which others get a turn."""
 
@@ -99,7 +109,7 @@ class _Run:
         next_pass = self._time_of_pass(pass_after)
         log.info("payload begun", mode=self._mode.value, manifests=len(self._manifests))
         with self._cluster.following(self._manifests, self._object_changed):
-            async with asyncio.TaskGroup() as tasks:
+            async with asyncio.TaskGroup() as tasks, self._beside(tasks, self._create_operators):
                 while not is_over():
                     self._changed.clear()
                     await self._take_steps(tasks)
@@ -113,6 +123,24 @@ class _Run:
                         self.schedule.begin_pass(self._applier.is_settled)
         took = round(self._clock() - began, 3)
         log.info("payload ended", mode=self._mode.value, seconds=took, **_figures(self.progress()))
+
+    @asynccontextmanager
+    async def _beside(
+        self, tasks: asyncio.TaskGroup, work: Callable[[], Coroutine[None, None, None]]
+    ) -> AsyncIterator[None]:
+        """Do this work, too, as long as this lasts."""
+        task = tasks.create_task(work(), name=work.__name__)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _create_operators(self) -> None:
+        """Make the ClusterOperators before their turn, so that what is to come up is seen."""
+        missing = [] if self._mode is Mode.RECONCILING else self._applier.operators()
+        while missing:
+            missing = [one for one in missing if not await self._applier.create_beforehand(one)]
+            await asyncio.sleep(CREATE_AGAIN)
 
     def progress(self) -> Progress:
         """Where the payload stands now."""
@@ -145,7 +173,8 @@ class _Run:
                 return
             outcome = self._applier.look(step)
             if outcome is None:
-                tasks.create_task(self._attempt(step), name=self._manifests[step].file)
+                name = self._manifests[step].file
+                tasks.create_task(guarded(name, self._attempt(step)), name=name)
             else:
                 self._record(step, outcome)
             if self._clock() - turn > SLICE:
@@ -201,6 +230,8 @@ class _Run:
 
     def _tell(self) -> None:
         progress = self.progress()
+        if self._mode is not Mode.RECONCILING and progress.completed and self.schedule.running:
+            return  # a done step whose object went is under way again: not complete yet
         if progress != self._told:
             self._told = progress
             self._report(progress)

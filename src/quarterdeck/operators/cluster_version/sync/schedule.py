@@ -6,9 +6,11 @@ holds back what depends on it, and nothing else. In the other modes a step only 
 one before it was tried, so that all faults are seen; what comes after a Job still waits for it.
 
 A step that fails is tried again after a growing time, one that waits is looked at from time to
-time, and both at once when their object changes. On a settled cluster done steps are looked at
-again, too; one whose object somebody else keeps changing back is written at once a few times, and
-then at a slow pace. Time and dice are passed in.
+time, and both at once when their object changes. A done step is looked at again when its object
+changes, whatever else is under way: what is applied is kept so. Only a Job is not, which runs once.
+What depends on a step that was done once is not held back when it is no more. A step whose object
+somebody else keeps changing back is written at once a few times, and then at a slow pace. Time and
+dice are passed in.
 """
 
 import heapq
@@ -16,9 +18,10 @@ import random
 from collections.abc import Callable
 
 from quarterdeck.controller import Backoff
-from quarterdeck.controller.backoff import TokenBucket
-from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode
-from quarterdeck.operators.cluster_version.sync.outcome import Done, Failed, Outcome
+from quarterdeck.controller.delays import Delays
+from quarterdeck.controller.rate import TokenBucket
+from quarterdeck.operators.cluster_version.sync.progress import Done, Failed, Outcome
+from quarterdeck.payload.graph import Graph, Mode, is_job
 
 BACKOFF = Backoff(base=0.1, limit=30.0)
 LOOK_AGAIN = 10.0
@@ -36,7 +39,7 @@ class Schedule:
         self, graph: Graph, *, backoff: Backoff = BACKOFF, dice: Callable[[], float] = random.random
     ) -> None:
         self._strict = graph.mode is Mode.UPDATING
-        self._revisits = graph.mode is Mode.RECONCILING
+        self._once = {step for step, one in enumerate(graph.manifests) if is_job(one)}
         self._backoff = backoff
         self._dice = dice
         self._node_of = [node.number for node in graph.nodes for _ in node.manifests]
@@ -61,8 +64,7 @@ class Schedule:
         self._ready: list[int] = []
         self._is_ready: set[int] = set()
         self._again: set[int] = set()
-        self._due: dict[int, float] = {}
-        self._heap: list[tuple[float, int]] = []  # all delays, cancelled ones too
+        self._resting: Delays[int] = Delays()
         self._failures: dict[int, int] = {}
         self._held: dict[int, float] = {}
         self._paces: dict[int, TokenBucket] = {}
@@ -76,8 +78,11 @@ class Schedule:
 
     @property
     def all_done(self) -> bool:
-        """Whether the last look at every step found it done."""
-        return not self.undone
+        """Whether the last look at every step found it done, and none is under way.
+
+        A done step whose object went is under way again, and may have to be waited for.
+        """
+        return not self.undone and not self.running
 
     @property
     def all_tried(self) -> bool:
@@ -86,26 +91,19 @@ class Schedule:
 
     def take(self, now: float) -> int | None:
         """The next step, which now runs, in file order; None when none may begin."""
-        while (due := self.next_due()) is not None and due <= now:
-            _, step = heapq.heappop(self._heap)
-            del self._due[step]
-            self._make_ready(step)
+        while (due := self._resting.take(now)) is not None:
+            self._make_ready(due[0])
         if not self._ready:
             return None
         step = heapq.heappop(self._ready)
         self._is_ready.remove(step)
-        self._due.pop(step, None)
+        self._resting.drop(step)
         self.running.add(step)
         return step
 
     def next_due(self) -> float | None:
         """When the next resting step is to be tried; None when none rests."""
-        while self._heap:
-            due, step = self._heap[0]
-            if self._due.get(step) == due:
-                return due
-            heapq.heappop(self._heap)
-        return None
+        return self._resting.next()
 
     def record(self, step: int, outcome: Outcome, now: float, *, wrote: bool = False) -> float:
         """Take what came of a step that ran; for how long it is held back for writing too often."""
@@ -136,9 +134,8 @@ class Schedule:
         if step in self.running:
             self._again.add(step)
             return False
-        if step not in self._released or (
-            not self._revisits and isinstance(self.outcomes.get(step), Done)
-        ):
+        is_over = step in self._once and step in self._finished
+        if step not in self._released or is_over:
             return False
         self._rest(step, max(now, self._held.get(step, now)))
         return True
@@ -200,7 +197,5 @@ class Schedule:
 
     def _rest(self, step: int, due: float) -> None:
         """Try the step then, unless it is to be tried earlier anyway."""
-        if step in self._is_ready or self._due.get(step, due + 1) <= due:
-            return
-        self._due[step] = due
-        heapq.heappush(self._heap, (due, step))
+        if step not in self._is_ready:
+            self._resting.put(step, due)

@@ -8,17 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from quarterdeck.api.config_v1 import ClusterOperator, ComponentOverride, FeatureSet
+from quarterdeck.api.config_v1 import ClusterOperator, ComponentOverride
+from quarterdeck.feature_gates import holds_updates_back
 from quarterdeck.status import find_condition
+from quarterdeck.status.staleness import is_stale
 from quarterdeck.status.staleness_marks import is_verdict, original
-
-NO_UPGRADE_SETS = frozenset(
-    {
-        FeatureSet.TECH_PREVIEW_NO_UPGRADE,
-        FeatureSet.DEV_PREVIEW_NO_UPGRADE,
-        FeatureSet.CUSTOM_NO_UPGRADE,
-    }
-)
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +31,7 @@ def blockers(
 ) -> tuple[Blocker, ...]:
     """Everything that blocks a minor update, in an order that stays the same."""
     return (
-        *_of_feature_set(feature_set),
+        *feature_set_blockers(feature_set),
         *_of_overrides(overrides),
         *_of_operators(operators),
     )
@@ -54,13 +48,17 @@ def summary(found: Sequence[Blocker]) -> Blocker:
     )
 
 
-def is_stale(operator: ClusterOperator) -> bool:
-    """Whether the operator was given up: one of its conditions carries the verdict."""
-    return any(is_verdict(c.status, c.message) for c in operator.status.conditions)
+def _was_given_up(operator: ClusterOperator) -> bool:
+    """Whether nobody knows if it can be updated: it is stale, or a condition that says so is."""
+    conditions = operator.status.conditions
+    told = (find_condition(conditions, type_) for type_ in ("Available", "Upgradeable"))
+    lost = any(one is not None and is_verdict(one.status, one.message) for one in told)
+    return lost or is_stale(conditions)
 
 
-def _of_feature_set(feature_set: str) -> Iterator[Blocker]:
-    if feature_set in NO_UPGRADE_SETS:
+def feature_set_blockers(feature_set: str) -> Iterator[Blocker]:
+    """What a feature set that cannot be left again says against a minor update."""
+    if holds_updates_back(feature_set):
         yield Blocker(
             reason="FeatureSetNotUpgradeable",
             message=f"FeatureGate cluster has spec.featureSet {feature_set}, which cannot be left"
@@ -82,7 +80,7 @@ def _of_operators(operators: Iterable[ClusterOperator]) -> Iterator[Blocker]:
     for operator in sorted(operators, key=lambda one: one.metadata.name):
         name = operator.metadata.name
         condition = find_condition(operator.status.conditions, "Upgradeable")
-        if is_stale(operator):
+        if _was_given_up(operator):
             yield Blocker(
                 reason="ClusterOperatorStale",
                 message=f"the cluster operator {name} no longer reports, so nobody knows whether"

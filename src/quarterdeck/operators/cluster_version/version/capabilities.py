@@ -14,8 +14,8 @@ from quarterdeck.api.config_v1 import (
     Capability,
     CapabilitySet,
 )
-from quarterdeck.operators.cluster_version.payload import annotations as known
-from quarterdeck.operators.cluster_version.payload.model import Manifest
+from quarterdeck.payload import annotations as known
+from quarterdeck.payload.model import Manifest
 
 _ADDED: tuple[tuple[CapabilitySet, frozenset[Capability]], ...] = (
     (CapabilitySet.NONE, frozenset()),

@@ -24,17 +24,17 @@ from quarterdeck.api.config_v1 import (
     ClusterVersionStatus,
     Release,
 )
-from quarterdeck.operators.cluster_version.payload.graph import Mode
+from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, summary
-from quarterdeck.operators.cluster_version.version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.version.texts import (
     fault_message,
     fault_reason,
     fault_summary,
     working_towards,
 )
-from quarterdeck.operators.cluster_version.version.updates import Refused
+from quarterdeck.operators.cluster_version.version.updates import FIELD, Refused, way_back
+from quarterdeck.payload.graph import Mode
 from quarterdeck.status import set_condition
 
 MESSAGE_LIMIT = 8192
@@ -150,11 +150,17 @@ def _progressing(facts: Facts) -> Told:
     if facts.faults:
         reason, told = fault_reason(facts.faults), fault_summary(facts.faults)
         verb = "Error while reconciling" if arrived else "Unable to apply"
-        return "Progressing", status, reason, f"{verb} {version}: {told}"
+        return "Progressing", status, reason, f"{verb} {version}: {told}{_way_out(facts)}"
     if arrived:
         return "Progressing", status, "AsExpected", f"Cluster version is {version}"
     reason = "Initializing" if facts.mode is Mode.INITIALIZING else "Updating"
     return "Progressing", status, reason, working_towards(version, facts.progress)
+
+
+def _way_out(facts: Facts) -> str:
+    """Where an update that is stuck can be turned back to."""
+    back = way_back(facts.history)
+    return f"; it can be turned back: set {FIELD}.version to {back}" if back else ""
 
 
 def _release_accepted(facts: Facts) -> Told:

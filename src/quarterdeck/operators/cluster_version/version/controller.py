@@ -23,7 +23,6 @@ says, and thereby puts the Deployment back. And since all of this is in API obje
 point is nothing but step 4.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -36,13 +35,22 @@ from quarterdeck.api.config_v1 import (
     ClusterVersionStatus,
     Release,
 )
-from quarterdeck.api.meta import Key, Object, TypedObject
-from quarterdeck.controller import DONE, Controller, Manager, Result, Watch
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.controller import (
+    DONE,
+    Controller,
+    Manager,
+    Result,
+    Selection,
+    Watch,
+    to_singleton,
+)
 from quarterdeck.log import get_logger
-from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
-from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
-from quarterdeck.operators.cluster_version.new_version import KEY, create_version
-from quarterdeck.operators.cluster_version.payload.model import PayloadError
+from quarterdeck.operators.cluster_version.history import completed, is_of, maybe_running
+from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS, THE_CONFIG
+from quarterdeck.operators.cluster_version.new_version import KEY, THE_VERSION, create_version
+from quarterdeck.operators.cluster_version.payloads import Loaded, Payloads
+from quarterdeck.operators.cluster_version.selections import THE_GATES
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.skipped import SkippedManifests
 from quarterdeck.operators.cluster_version.sync import Cluster
@@ -58,13 +66,9 @@ from quarterdeck.operators.cluster_version.version.decide import (
     Decision,
     decide,
 )
-from quarterdeck.operators.cluster_version.version.engine import PayloadEngine
 from quarterdeck.operators.cluster_version.version.faults import NONE, standing
-from quarterdeck.operators.cluster_version.version.history import completed, is_of, maybe_running
 from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector
-from quarterdeck.operators.cluster_version.version.payloads import Loaded, Payloads
-from quarterdeck.operators.cluster_version.version.releases import Offer
-from quarterdeck.operators.cluster_version.version.runner import Runner
+from quarterdeck.operators.cluster_version.version.runner import PayloadEngine, Runner
 from quarterdeck.operators.cluster_version.version.scope import Scope, current_scope
 from quarterdeck.operators.cluster_version.version.updates import Asked, Refused
 from quarterdeck.operators.cluster_version.version.work import (
@@ -72,10 +76,12 @@ from quarterdeck.operators.cluster_version.version.work import (
     mode_of,
     work_for,
 )
+from quarterdeck.payload.model import PayloadError
+from quarterdeck.payload.releases import Offer
 
 log = get_logger("operators.cluster-version")
 
-GATES_KEY = Key("", "cluster")
+GATES_KEY = Key("", THE_GATES.name)
 LOOK_AGAIN = 30.0
 """Seconds after which the releases directory is looked at again."""
 LOOK_SOON = 5.0
@@ -87,33 +93,27 @@ WRITE_EVERY = 2.0
 def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads) -> None:
     """Add the controller of ClusterVersion, and the engine that it directs."""
     version = VersionController(manager, settings, payloads)
+    to_version = to_singleton(KEY)
     woken_by: list[Watch[Any]] = [
-        Watch(CLUSTER_VERSIONS, name=KEY.name, optional=True),
-        Watch(CLUSTER_OPERATORS, _to_version, optional=True),
-        Watch(
-            FEATURE_GATES,
-            _to_version,
-            name=GATES_KEY.name,
-            all_managed_fields=True,
-            optional=True,
-        ),
+        Watch(version.versions),
+        Watch(version.operators, to_version),
+        Watch(version.gates, to_version),
         # A level that was turned up is answered at once: what is skipped, and why.
-        Watch(CONFIGS, _to_version, name=CONFIG_NAME, optional=True),
+        Watch(manager.cache(CONFIGS, THE_CONFIG), to_version),
     ]
     controller = Controller("cluster-version", version.reconcile, woken_by, at_start=[KEY])
     runner = version.runner = Runner(lambda: controller.wake(KEY))
 
     async def run_engine() -> None:
-        async with Cluster(manager.client) as cluster:
+        def announce(about: Object, reason: str, note: str) -> None:
+            manager.events.event(about, "Warning", reason, note, action="Applying")
+
+        async with Cluster(manager.client, now=manager.now, announce=announce) as cluster:
             await runner.run(PayloadEngine(cluster))
 
     manager.add(controller)
     manager.add_task("payload engine", run_engine)
     manager.registry.register(VersionCollector(version.seen))
-
-
-def _to_version(_obj: TypedObject | Object) -> Iterable[Key]:
-    return (KEY,)
 
 
 class VersionController:
@@ -124,11 +124,9 @@ class VersionController:
     def __init__(self, manager: Manager, settings: Settings, payloads: Payloads) -> None:
         self._manager = manager
         self._settings = settings
-        self._versions = manager.objects(CLUSTER_VERSIONS, name=KEY.name, optional=True)
-        self._operators = manager.cache(CLUSTER_OPERATORS, optional=True)
-        self._gates = manager.cache(
-            FEATURE_GATES, name=GATES_KEY.name, all_managed_fields=True, optional=True
-        )
+        self.versions = manager.objects(CLUSTER_VERSIONS, THE_VERSION, writes=["create", "status"])
+        self.operators = manager.cache(CLUSTER_OPERATORS, Selection(optional=True))
+        self.gates = manager.cache(FEATURE_GATES, THE_GATES)
         self._payloads = payloads
         self._skipped = SkippedManifests()
         self._standing = NONE
@@ -136,14 +134,14 @@ class VersionController:
 
     async def reconcile(self, _key: Key) -> Result:
         """Look at everything, write what is so, and let the engine do what follows."""
-        version = self._versions.get(KEY)
+        version = self.versions.get(KEY)
         if version is None:
-            return await create_version(self._manager)
+            return await create_version(self.versions)
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
 
-        gates = self._gates.get(GATES_KEY)
+        gates = self.gates.get(GATES_KEY)
         scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
 
         async def load(offer: Offer) -> Loaded | Refused:
@@ -151,10 +149,10 @@ class VersionController:
             judged = await self._scope_of(offer.release, found, asked, scope)
             return judged.usable(offer, found)
 
-        decision = await decide(asked, load, self._settings.release_version, self._manager.wall())
+        decision = await decide(asked, load, self._settings.release_version, self._manager.now())
         after = await self._scope_of(decision.release, decision.loaded, asked, scope)
         decision, work = self._with_progress(decision, after)
-        wait = await self._report(version, self._facts(asked, decision, after))
+        wait = await self._report(version, self._facts(asked, decision, after, work))
         self.runner.want(work)
         well = decision.refused is None and decision.unusable is None
         looks = [
@@ -168,18 +166,21 @@ class VersionController:
         """What metrics are made from; None while another process leads."""
         if not self._manager.leads:
             return None
-        operators = tuple(self._operators.list())
-        found = self._versions.get(KEY)
-        return Seen(version=found, operators=operators, progress=self.runner.progress)
+        operators = tuple(self.operators.list())
+        found = self.versions.get(KEY)
+        work, history = self.runner.work, found.status.history if found and found.status else ()
+        is_told = work is not None and history and history[0].version == work.version
+        progress = self.runner.progress if is_told else None
+        return Seen(version=found, operators=operators, progress=progress)
 
     async def _asked(self, version: ClusterVersion) -> Asked:
-        gates = self._gates.get(GATES_KEY)
+        gates = self.gates.get(GATES_KEY)
         return Asked(
             update=version.spec.desired_update,
             history=version.status.history if version.status else (),
             releases=await self._payloads.releases(),
             blockers=blockers(
-                self._operators.list(),
+                self.operators.list(),
                 version.spec.overrides,
                 gates.spec.effective_feature_set if gates else "",
             ),
@@ -188,14 +189,14 @@ class VersionController:
     def _with_progress(self, decision: Decision, scope: Scope) -> tuple[Decision, Work | None]:
         """The decision with what the engine has achieved, and what is to be done now."""
         work = self._work(decision, scope)
-        progress = self.runner.progress
         if work is None or not work.is_same_as(self.runner.work):
             self._standing = NONE
             return decision, work
+        progress = self.runner.progress
         self._standing = standing(self._standing, progress, self._manager.clock())
         if progress is None or not progress.completed or progress.faults:
             return decision, work
-        history = completed(decision.history, self._manager.wall())
+        history = completed(decision.history, self._manager.now())
         if history == decision.history:
             return decision, work
         arrived = msgspec.structs.replace(decision, history=history)
@@ -224,18 +225,18 @@ class VersionController:
     async def _report(self, version: ClusterVersion, facts: Facts) -> float | None:
         """Write the status; in how many seconds to come back, where it was left for later."""
         now, was = self._manager.clock(), version.status
-        new = desired_status(facts, was, self._manager.wall())
+        new = desired_status(facts, was, self._manager.now())
         if new == was:
             return None
         pause = pause_before_write(was, new, now - self._written, WRITE_EVERY)
         if pause > 0:
             return pause
-        await self._versions.set_status(version, new)
+        await self.versions.set_status(version, new)
         self._written = now
         self._announce(version, was, new)
         return None
 
-    def _facts(self, asked: Asked, decision: Decision, scope: Scope) -> Facts:
+    def _facts(self, asked: Asked, decision: Decision, scope: Scope, work: Work | None) -> Facts:
         now, version = self._manager.clock(), scope.version
         updates = asked.releases.reachable(maybe_running(decision.history))
         return Facts(
@@ -246,7 +247,8 @@ class VersionController:
             refused=decision.refused,
             unusable=decision.unusable,
             version_hash=decision.loaded.hash if decision.loaded else "",
-            progress=self.runner.progress,
+            # What is only about to begin has come nowhere yet, however far the work before it is.
+            progress=self.runner.progress_of(work),
             faults=self._standing.told(now),
             blockers=asked.blockers,
             capabilities=scope.capabilities,

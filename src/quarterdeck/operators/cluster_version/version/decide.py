@@ -11,10 +11,8 @@ from datetime import datetime
 import msgspec
 
 from quarterdeck.api.config_v1 import Release
-from quarterdeck.operators.cluster_version.payload.model import Payload, PayloadError
-from quarterdeck.operators.cluster_version.version.history import History, started
-from quarterdeck.operators.cluster_version.version.payloads import Loaded
-from quarterdeck.operators.cluster_version.version.releases import Offer, Releases
+from quarterdeck.operators.cluster_version.history import History, started
+from quarterdeck.operators.cluster_version.payloads import Loaded
 from quarterdeck.operators.cluster_version.version.updates import (
     FIELD,
     Asked,
@@ -22,6 +20,8 @@ from quarterdeck.operators.cluster_version.version.updates import (
     Refused,
     judge,
 )
+from quarterdeck.payload.model import Payload, PayloadError
+from quarterdeck.payload.releases import Offer, Releases
 
 PROBLEMS_TOLD = 5
 

@@ -9,7 +9,7 @@ import msgspec
 
 from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
 
-PATIENCE = 10.0
+TOLD_AFTER = 10.0
 """Seconds that something has to go on failing before it is told."""
 QUIET = 20.0
 """Seconds without a fault, while not all is done, after which the last ones are over."""
@@ -23,15 +23,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     seen: float = 0.0
     """When there was a fault last."""
 
-    def told(self, now: float, patience: float = PATIENCE) -> tuple[Fault, ...]:
+    def told(self, now: float, told_after: float = TOLD_AFTER) -> tuple[Fault, ...]:
         """The faults that have stood long enough to be told."""
-        return self.faults if self.faults and now - self.since >= patience else ()
+        return self.faults if self.faults and now - self.since >= told_after else ()
 
-    def next_look(self, now: float, patience: float = PATIENCE) -> float | None:
+    def next_look(self, now: float, told_after: float = TOLD_AFTER) -> float | None:
         """In how many seconds `told` may change although nothing else does."""
         if not self.faults:
             return None
-        ripe, over = self.since + patience - now, self.seen + QUIET - now
+        ripe, over = self.since + told_after - now, self.seen + QUIET - now
         return max(0.05, ripe if ripe > 0 else over)
 
 

@@ -20,8 +20,8 @@ from quarterdeck.api.config_v1 import (
     UpdateHistory,
     UpdateState,
 )
+from quarterdeck.operators.cluster_version.history import latest_completed
 from quarterdeck.operators.cluster_version.sync.progress import Progress
-from quarterdeck.operators.cluster_version.version.history import latest_completed
 from quarterdeck.status import find_condition
 
 

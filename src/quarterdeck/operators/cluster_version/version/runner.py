@@ -1,7 +1,7 @@
-"""Runs the engine on the work that was decided, and begins anew when another is.
+"""Runs the engine on the decided work, and restarts it when other work is decided.
 
-The engine can be cancelled at any point, so work that is no longer wanted is simply given up.
-What becomes of its result is decided by whoever is woken.
+The engine can be cancelled at any point, so the runner simply cancels work that is no longer
+wanted. The controller, which the runner wakes, decides what follows from the result.
 """
 
 import asyncio
@@ -10,17 +10,24 @@ from typing import Protocol
 
 from quarterdeck.controller import LeadershipLost
 from quarterdeck.controller.process import root_cause
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.log import get_logger
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync import (
+    Cluster,
+    Fault,
+    Progress,
+    keep_payload,
+    run_payload,
+)
 from quarterdeck.operators.cluster_version.version.work import Work
+from quarterdeck.payload.graph import Mode
 
 log = get_logger("operators.cluster-version.runner")
 
 WAKE_EVERY = 0.5
 """Seconds between two wake-ups for mere progress."""
 PAUSE = 5.0
-"""Seconds after which the engine is started again when it has crashed."""
+"""Seconds between a crash of the engine and its next start."""
 
 Report = Callable[[Progress], None]
 
@@ -29,25 +36,40 @@ class Engine(Protocol):
     """What the `sync` package does with a payload."""
 
     async def run(self, work: Work, report: Report) -> Progress:
-        """Bring the cluster there; come back when it is."""
+        """Bring the cluster to the payload; return when it is there."""
 
     async def keep(self, work: Work, report: Report) -> None:
-        """Keep it there, until cancelled."""
+        """Keep the cluster at the payload until cancelled."""
+
+
+class PayloadEngine:
+    """Applies and keeps payloads in one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def run(self, work: Work, report: Report) -> Progress:
+        """Bring the cluster to the payload; return when it is there."""
+        return await run_payload(work.manifests, work.mode, self._cluster, report)
+
+    async def keep(self, work: Work, report: Report) -> None:
+        """Keep the cluster at the payload until cancelled."""
+        await keep_payload(work.manifests, self._cluster, report)
 
 
 class Runner:
-    """The work that is done now, and how far it is."""
+    """Runs one work at a time, and has its progress."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.work: Work | None = None
         self.progress: Progress | None = None
-        """Of this work; None before the engine has told anything."""
+        """The progress of `work`; None before the engine's first report."""
         self._wake = wake
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
     def want(self, work: Work | None) -> None:
-        """Do this from now on; nothing where it is None. What is done already goes on."""
+        """Replace the current work; the same work continues. None stops all work."""
         if work is self.work or (work is not None and work.is_same_as(self.work)):
             return
         if work is not None:
@@ -55,8 +77,12 @@ class Runner:
         self.work, self.progress = work, None
         self._changed.set()
 
+    def progress_of(self, work: Work | None) -> Progress | None:
+        """The progress of this work; None if it is not the current work."""
+        return self.progress if work is not None and work.is_same_as(self.work) else None
+
     async def run(self, engine: Engine) -> None:
-        """Do what is wanted, until cancelled."""
+        """Run the current work, whichever it is, until cancelled."""
         try:
             while True:
                 self._changed.clear()
@@ -66,7 +92,7 @@ class Runner:
 
     async def _until_changed(self, engine: Engine) -> None:
         changed = asyncio.create_task(self._changed.wait(), name="work changed")
-        doing = asyncio.create_task(self._carry_out(engine), name="work")
+        doing = asyncio.create_task(guarded("work", self._carry_out(engine)), name="work")
         try:
             await asyncio.wait({changed, doing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -78,7 +104,7 @@ class Runner:
                 raise end
 
     async def _carry_out(self, engine: Engine) -> None:
-        """Do the work; comes back only to be begun again."""
+        """Run the current work; return when it is to be started again."""
         work = self.work
         if work is None:
             await self._changed.wait()

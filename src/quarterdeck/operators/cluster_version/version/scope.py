@@ -5,18 +5,18 @@ from collections.abc import Iterable
 import msgspec
 
 from quarterdeck.api.config_v1 import CapabilitiesStatus, ClusterVersion, FeatureGateSpec
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.model import Payload, PayloadError
-from quarterdeck.operators.cluster_version.payload.observed import CAPABILITIES, Observed
+from quarterdeck.operators.cluster_version.payloads import Loaded
 from quarterdeck.operators.cluster_version.version.capabilities import (
     desired_capabilities,
     implied_capabilities,
 )
 from quarterdeck.operators.cluster_version.version.decide import broken, empty
-from quarterdeck.operators.cluster_version.version.payloads import Loaded
-from quarterdeck.operators.cluster_version.version.releases import Offer
 from quarterdeck.operators.cluster_version.version.updates import Refused
 from quarterdeck.operators.cluster_version.version.work import observed_cluster
+from quarterdeck.payload.filters import included
+from quarterdeck.payload.model import Payload, PayloadError
+from quarterdeck.payload.observed import CAPABILITIES, ObservedCluster
+from quarterdeck.payload.releases import Offer
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
     capabilities: CapabilitiesStatus
 
-    def observed(self, payload: Payload) -> Observed:
+    def observed(self, payload: Payload) -> ObservedCluster:
         """What this payload's manifests are judged against."""
         enabled = self.capabilities.enabled_capabilities
         return observed_cluster(self.version, self.gates, enabled, payload, self.profile)

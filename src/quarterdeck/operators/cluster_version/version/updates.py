@@ -7,7 +7,9 @@ against it is gone. One that has begun is not judged again; it goes on, whatever
 
 - *Listed*: a release says which versions it can be reached from. While an update is under way,
   parts of several versions run, and all of them must be listed: otherwise what was not reached
-  yet would make a move that nobody has tried. That holds for moves down too.
+  yet would make a move that nobody has tried. That holds for moves down too. One move needs no
+  listing: out of an update that is stuck, back to the release that was completed last, within its
+  minor version (`way_back`).
 - *Blocked*: unmanaged overrides and Upgradeable=False or a stale operator block a move to a
   higher minor version; any other move is allowed, with a warning.
 - *Forced*: `force` moves although something blocks, as its description says, and the history
@@ -22,10 +24,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from quarterdeck.api.config_v1 import Update
+from quarterdeck.operators.cluster_version.history import (
+    History,
+    latest_completed,
+    maybe_running,
+)
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, summary
-from quarterdeck.operators.cluster_version.version.history import History, maybe_running
-from quarterdeck.operators.cluster_version.version.releases import Offer, Releases
-from quarterdeck.operators.cluster_version.version.semver import parse_version
+from quarterdeck.payload.releases import Offer, Releases
+from quarterdeck.versions import parse_version
 
 FIELD = "spec.desiredUpdate"
 
@@ -131,12 +137,15 @@ def way_is_listed(_update: Update, offer: Offer, asked: Asked) -> Refused | None
     """The release lists every version of which parts may run."""
     target = offer.release.version
     missing = [v for v in asked.running if v != target and v not in offer.previous]
-    if not missing:
+    if not missing or target == way_back(asked.history):
         return None
     listed = ", ".join(_sorted(offer.previous)) or "none"
     partly = f", of which parts run until the update to {asked.running[0]} is complete"
     why = partly if len(asked.running) > 1 and missing != [asked.running[0]] else ""
     ways = [other.release.version for other in asked.releases.reachable(asked.running)]
+    back = way_back(asked.history)
+    if back and asked.releases.by_version(back) is not None and back not in ways:
+        ways.append(f"{back}, back to what was completed last,")
     remedy = f"move to {' or '.join(ways)} instead" if ways else "choose a release that lists it"
     return Refused(
         reason="NotReachable",
@@ -146,6 +155,21 @@ def way_is_listed(_update: Update, offer: Offer, asked: Asked) -> Refused | None
         f" it lists as previous: {listed}",
         remedy=remedy,
     )
+
+
+def way_back(history: History) -> str:
+    """The version to which an update that is under way can be turned back, listed or not.
+
+    It is the one that was completed last, while nothing of another minor version was begun since;
+    empty where there is none.
+    """
+    done = latest_completed(history)
+    if done is None or done is history[0] or not done.version:
+        return ""
+    begun = history[: history.index(done) + 1]
+    versions = [parse_version(entry.version or "") for entry in begun]
+    lines = {version.line if version else None for version in versions}
+    return done.version if len(lines) == 1 and None not in lines else ""
 
 
 def nothing_blocks(update: Update, offer: Offer, asked: Asked) -> Refused | None:

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quarterdeck.api.config_v1 import ClusterVersion, FeatureGateSpec, FeatureSet, UpdateState
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.gates import enabled_gates
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.payload.model import Manifest, Payload
-from quarterdeck.operators.cluster_version.payload.observed import DEFAULT, Observed
-from quarterdeck.operators.cluster_version.version.history import History, latest_completed
-from quarterdeck.operators.cluster_version.version.semver import parse_version
+from quarterdeck.api.config_v1 import ClusterVersion, FeatureGateSpec, UpdateState
+from quarterdeck.feature_gates import DEFAULT, turned_by_hand
+from quarterdeck.operators.cluster_version.history import History, latest_completed
+from quarterdeck.payload.filters import included
+from quarterdeck.payload.gates import enabled_gates
+from quarterdeck.payload.graph import Mode
+from quarterdeck.payload.model import Manifest, Payload
+from quarterdeck.payload.observed import ObservedCluster
+from quarterdeck.versions import parse_version
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,31 +48,25 @@ def observed_cluster(
     capabilities: Iterable[str],
     payload: Payload,
     profile: str,
-) -> Observed:
+) -> ObservedCluster:
     """What the payload's manifests are judged against."""
     feature_set = (gates.effective_feature_set if gates else "") or DEFAULT
-    custom = gates.custom_no_upgrade if gates else None
-    # Gates named one by one count in that feature set only, as its description says.
-    by_hand = custom if feature_set == FeatureSet.CUSTOM_NO_UPGRADE else None
+    on, off = turned_by_hand(gates)
     parsed = parse_version(payload.release.version)
-    return Observed(
+    return ObservedCluster(
         profile=profile,
         cluster_id=version.spec.cluster_id,
         feature_set=feature_set,
-        enabled_gates=enabled_gates(
-            payload,
-            profile,
-            feature_set,
-            on=by_hand.enabled if by_hand else (),
-            off=by_hand.disabled if by_hand else (),
-        ),
+        enabled_gates=enabled_gates(payload, profile, feature_set, on=on, off=off),
         enabled_capabilities=frozenset(capabilities),
         major_version=parsed.major if parsed else None,
         overrides=version.spec.overrides,
     )
 
 
-def work_for(payload: Payload, version_hash: str, observed: Observed, history: History) -> Work:
+def work_for(
+    payload: Payload, version_hash: str, observed: ObservedCluster, history: History
+) -> Work:
     """What is to be done with a payload now."""
     return Work(
         version=payload.release.version,

@@ -10,11 +10,11 @@ release. What was seen is in memory alone, so a process that is started anew wai
 from typing import NamedTuple
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.cluster_version.payload.graph import Mode
-from quarterdeck.operators.cluster_version.payload.model import Identity
-from quarterdeck.operators.cluster_version.sync.outcome import Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.progress import Failed, Outcome, Waiting
+from quarterdeck.payload.graph import Mode
+from quarterdeck.payload.model import Identity
 
-PATIENCE = 600.0
+STANDSTILL_TIMEOUT = 600.0
 """Seconds; as long as a Deployment may take for its progress if it does not say."""
 
 WORKLOADS = frozenset({("apps", kind) for kind in ("Deployment", "DaemonSet", "StatefulSet")})
@@ -28,8 +28,8 @@ class Standstill(NamedTuple):
     since: float
 
 
-def patience_with(
-    identity: Identity, live: Object, mode: Mode, patience: float = PATIENCE
+def timeout_for(
+    identity: Identity, live: Object, mode: Mode, timeout: float = STANDSTILL_TIMEOUT
 ) -> float | None:
     """For how many seconds the object may stand still; None for as long as it takes.
 
@@ -40,23 +40,23 @@ def patience_with(
     if mode is Mode.RECONCILING:
         return None
     if what == JOB:
-        return None if (live.get("status") or {}).get("ready") else patience
+        return None if (live.get("status") or {}).get("ready") else timeout
     if what not in WORKLOADS:
         return None
     deadline = (live.get("spec") or {}).get("progressDeadlineSeconds") or 0
-    return max(patience, float(deadline))
+    return max(timeout, float(deadline))
 
 
 def judge_wait(
-    outcome: Outcome, before: Standstill | None, patience: float | None, now: float
+    outcome: Outcome, before: Standstill | None, timeout: float | None, now: float
 ) -> tuple[Outcome, Standstill | None]:
     """The outcome, a failure if it has been the same wait for too long, and what to remember."""
-    if not isinstance(outcome, Waiting) or patience is None:
+    if not isinstance(outcome, Waiting) or timeout is None:
         return outcome, None
     if before is None or before.said != outcome.message:
         return outcome, Standstill(outcome.message, now)
-    if now - before.since < patience:
+    if now - before.since < timeout:
         return outcome, before
-    span = f"{patience / 60:.0f} minutes" if patience >= 120 else f"{patience:.0f} seconds"
+    span = f"{timeout / 60:.0f} minutes" if timeout >= 120 else f"{timeout:.0f} seconds"
     remedy = f"nothing has changed for {span}; look at its pods and their events"
     return Failed(outcome.reason, f"{outcome.message}; {remedy}"), before

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from quarterdeck.api.config_v1 import Release, UpdateHistory, UpdateState
+from quarterdeck.versions import parse_version
 
 History: TypeAlias = tuple[UpdateHistory, ...]
 
@@ -74,8 +75,8 @@ def is_of(entry: UpdateHistory, release: Release) -> bool:
 def pruned(history: Sequence[UpdateHistory]) -> History:
     """At most MAX_ENTRIES: the first, the newest five and the latest completed always stay.
 
-    Of the others the completed ones stay longer, because they say what the cluster has been; of
-    the same kind the newer ones do.
+    Of the others the first and the last completed one of each minor version stay longest, because
+    they say what the cluster has been; then the completed ones; of the same kind the newer ones.
     """
     surplus = len(history) - MAX_ENTRIES
     if surplus <= 0:
@@ -83,7 +84,8 @@ def pruned(history: Sequence[UpdateHistory]) -> History:
     last = len(history) - 1
     keep = {*range(NEWEST_KEPT), last, _latest_completed_index(history)}
     droppable = [index for index in range(last, -1, -1) if index not in keep]
-    droppable.sort(key=lambda index: history[index].state == UpdateState.COMPLETED)
+    ends = _ends_of_minors(history)
+    droppable.sort(key=lambda i: (i in ends, history[i].state == UpdateState.COMPLETED))
     dropped = set(droppable[:surplus])
     return tuple(entry for index, entry in enumerate(history) if index not in dropped)
 
@@ -102,6 +104,18 @@ def _versions_since_completed(history: History) -> Iterator[str]:
             yield entry.version
         if entry.state == UpdateState.COMPLETED:
             return
+
+
+def _ends_of_minors(history: Sequence[UpdateHistory]) -> set[int]:
+    """Where the first and the last completed release of each minor version stand."""
+    newest: dict[tuple[int, int], int] = {}
+    oldest: dict[tuple[int, int], int] = {}
+    for index, entry in enumerate(history):
+        version = parse_version(entry.version or "")
+        if version is not None and entry.state == UpdateState.COMPLETED:
+            newest.setdefault(version.line, index)
+            oldest[version.line] = index
+    return {*newest.values(), *oldest.values()}
 
 
 def _latest_completed_index(history: Sequence[UpdateHistory]) -> int:

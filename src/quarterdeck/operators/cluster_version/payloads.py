@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from quarterdeck.operators.cluster_version.payload.model import (
+from quarterdeck.payload.model import (
     Payload,
     PayloadError,
     Problem,
 )
-from quarterdeck.operators.cluster_version.version.releases import (
+from quarterdeck.payload.releases import (
     Offer,
     Releases,
     fingerprint,

@@ -1,0 +1,41 @@
+"""What the cluster version operator is configured by, as it is delivered.
+
+All of it is created where it is missing and never written again: it belongs to the administrator.
+"""
+
+from quarterdeck.api.config_v1 import FEATURE_GATES
+from quarterdeck.api.custom_resource import ALL_PROFILES, SELF_MANAGED
+from quarterdeck.api.meta import Object
+from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
+from quarterdeck.payload.annotations import CREATE_ONLY, FEATURE_GATE, INCLUDE
+
+FEATURE_GATE_CLUSTER: Object = {
+    "apiVersion": FEATURE_GATES.api_version,
+    "kind": FEATURE_GATES.kind,
+    "metadata": {
+        "name": "cluster",
+        "annotations": {
+            **{f"{INCLUDE}{profile}": "true" for profile in ALL_PROFILES},
+            CREATE_ONLY: "true",
+        },
+    },
+    "spec": {},
+}
+
+# Not for hosted clusters (no annotation for their profile): there the log level belongs to those
+# who run the control plane.
+CONFIGURATION: Object = {
+    "apiVersion": CLUSTER_VERSION_OPERATORS.api_version,
+    "kind": CLUSTER_VERSION_OPERATORS.kind,
+    "metadata": {
+        "name": "cluster",
+        "annotations": {
+            **{f"{INCLUDE}{profile}": "true" for profile in SELF_MANAGED},
+            CREATE_ONLY: "true",
+            FEATURE_GATE: CLUSTER_VERSION_OPERATORS.feature_gate,
+        },
+    },
+    "spec": {"operatorLogLevel": "Normal"},
+}
+
+OBJECTS: tuple[Object, ...] = (FEATURE_GATE_CLUSTER, CONFIGURATION)

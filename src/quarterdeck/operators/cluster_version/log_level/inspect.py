@@ -1,0 +1,98 @@
+"""Reads and sets the log level of a cluster, for whoever asks from outside the operator.
+
+What is said and written is decided in `request`; here are the requests.
+"""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
+from quarterdeck.api.meta import Resource
+from quarterdeck.feature_gates import FEATURE_GATE_NAME
+from quarterdeck.kube import Client, NotFound
+from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
+from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
+from quarterdeck.operators.cluster_version.log_level.request import (
+    LevelView,
+    Seen,
+    level_patch,
+    level_view,
+    why_gate_is_off,
+)
+
+LOOK_EVERY = 0.1
+FIELD_MANAGER = "quarterdeck-cli"
+
+
+class LogLevelError(Exception):
+    """Why the log level cannot be shown or set, and what to do, in one line."""
+
+
+async def current_level(client: Client) -> LevelView:
+    """The log level, whether it is in force, and when it runs out."""
+    return level_view(await _look(client))
+
+
+async def set_level(
+    client: Client, level: str, lasting: timedelta | None, timeout: timedelta
+) -> tuple[LevelView, LevelView]:
+    """The log level before, and after it was set and applied."""
+    seen = await _look(client)
+    if why := why_gate_is_off(seen):
+        raise LogLevelError(why)
+    now = client.server_time() or datetime.now(UTC)
+    try:
+        patch = level_patch(seen.config, level, lasting, now)
+    except OverflowError:
+        why = f"{lasting} is beyond the end of the calendar; set it without --for"
+        raise LogLevelError(why) from None
+    changed = await client.patch(CONFIGS, CONFIG_NAME, patch, field_manager=FIELD_MANAGER)
+    wanted = changed["metadata"]["generation"]
+    deadline = time.monotonic() + timeout.total_seconds()
+    while True:
+        view = await current_level(client)
+        if view.observed_generation >= wanted:
+            return level_view(seen), view
+        if time.monotonic() > deadline:
+            raise LogLevelError(
+                f"{level} was accepted, but is not in force after {timeout.total_seconds():g} s: "
+                "see whether the cluster version operator runs, with: "
+                "kubectl get pods --namespace openshift-cluster-version"
+            )
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def _look(client: Client) -> Seen:
+    config = await _find(client, CONFIGS, CONFIG_NAME)
+    if config is None:
+        raise LogLevelError(await _why_no_config(client))
+    return Seen(
+        config=config,
+        gates=await _find(client, FEATURE_GATES, FEATURE_GATE_NAME),
+        version=await _find(client, CLUSTER_VERSIONS, "version"),
+    )
+
+
+async def _find(client: Client, resource: Resource[Any], name: str) -> Any:
+    """The object; None without one, or without its type."""
+    try:
+        return await client.get(resource, name)
+    except NotFound:
+        return None
+
+
+async def _why_no_config(client: Client) -> str:
+    try:
+        await client.list(CONFIGS)
+    except NotFound:
+        return (
+            "this cluster has no log level to set: there is no resource type "
+            f"{CONFIGS.plural}.{CONFIGS.group}; it comes with Quarterdeck's release"
+        )
+    return (
+        "there is no ClusterVersionOperator cluster, so the log level is Normal; the release has "
+        "one, and until it is there again this makes one: kubectl create --filename "
+        "deploy/cluster-version/config.yaml"
+    )

@@ -1,0 +1,165 @@
+"""Whether a write would take the rights that the operator itself needs for what comes next. Pure.
+
+A binding cannot be bound to another role, so it is deleted and created again. If it is the one by
+which the operator has its rights, nobody is left to create it. The same becomes of a binding that
+no longer names the operator, of a role that loses rules, and of the operator's own account or
+namespace. Such a write is refused, unless another binding leaves the operator what it has.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.payload.model import Identity
+from quarterdeck.status.rollout import Failed
+
+RBAC = "rbac.authorization.k8s.io"
+BINDINGS = ("ClusterRoleBinding", "RoleBinding")
+ROLES = ("ClusterRole", "Role")
+_EVERYTHING = ("ClusterRole", "cluster-admin")
+_ACCOUNT_PREFIX = "system:serviceaccount:"
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the operator is to the API server."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+    @property
+    def service_account(self) -> tuple[str, str] | None:
+        """Its namespace and name; None for a user that is no ServiceAccount."""
+        if not self.name.startswith(_ACCOUNT_PREFIX):
+            return None
+        namespace, _, name = self.name.removeprefix(_ACCOUNT_PREFIX).partition(":")
+        return namespace, name
+
+
+def is_about_rights(identity: Identity) -> bool:
+    """Whether a change of this object can take somebody's rights."""
+    return (identity.group, identity.kind) in {
+        *((RBAC, kind) for kind in (*BINDINGS, *ROLES)),
+        ("", "ServiceAccount"),
+        ("", "Namespace"),
+    }
+
+
+def can_take_rights(identity: Identity, live: Object, desired: Object | None) -> bool:
+    """Whether the write can take rights from anybody at all; if not, nobody needs to be asked.
+
+    Most changes of a release only add rules or touch labels; a deletion always can.
+    """
+    if not is_about_rights(identity):
+        return False
+    if desired is None or identity.kind in BINDINGS:
+        return True
+    return identity.kind in ROLES and _loses_rules(live, desired)
+
+
+def refusal(
+    identity: Identity,
+    live: Object,
+    desired: Object | None,
+    account: Account,
+    bindings: Sequence[Object],
+) -> Failed | None:
+    """Why a write, or a deletion where nothing is desired, must not be; None if it may.
+
+    `bindings` are all bindings of the cluster that the operator can have rights by.
+    """
+    lost = _lost(identity, live, desired, account, bindings)
+    if not lost:
+        return None
+    return Failed(
+        "OwnRightsLost",
+        f"it is not {'changed' if desired else 'deleted'}, because {lost}, and what comes next"
+        " could not be done; bind the same role to this operator by another name first",
+    )
+
+
+def names_account(binding: Object, account: Account) -> bool:
+    """Whether a binding gives its role to the account, by name or by group."""
+    return any(_is(subject, account) for subject in binding.get("subjects") or ())
+
+
+def _lost(
+    identity: Identity,
+    live: Object,
+    desired: Object | None,
+    account: Account,
+    bindings: Sequence[Object],
+) -> str:
+    """What the operator would lose, for people; empty if nothing."""
+    own = [one for one in bindings if names_account(one, account)]
+    match identity.kind:
+        case "ClusterRoleBinding" | "RoleBinding":
+            others = [one for one in own if not _is_same(one, live)]
+            role = _role(live)
+            if (
+                names_account(live, account)
+                and not (desired and _keeps(desired, live, account))
+                and not _covers(others, role, live["metadata"].get("namespace", ""))
+            ):
+                return f"this operator has the rights of {role[0]} {role[1]} by this binding alone"
+        case "ClusterRole" | "Role":
+            where = live["metadata"].get("namespace", "")
+            given = [one for one in own if _gives(one, identity.kind, identity.name, where)]
+            others = [one for one in own if one not in given]
+            if given and _loses_rules(live, desired) and not _covers(others, _EVERYTHING, ""):
+                return "this operator has rights by it that it would lose"
+        case "ServiceAccount" if (
+            desired is None and (identity.namespace, identity.name) == account.service_account
+        ):
+            return "this operator runs as it"
+        case "Namespace" if desired is None and account.service_account:
+            if identity.name == account.service_account[0]:
+                return "the account that this operator runs as is in it"
+    return ""
+
+
+def _keeps(desired: Object, live: Object, account: Account) -> bool:
+    return _role(desired) == _role(live) and names_account(desired, account)
+
+
+def _covers(bindings: Iterable[Object], role: tuple[str, str], namespace: str) -> bool:
+    """Whether one of the bindings gives this role there, or everything everywhere."""
+    return any(
+        (_is_wide(one) and _role(one) in (role, _EVERYTHING))
+        or (one["metadata"].get("namespace", "") == namespace != "" and _role(one) == role)
+        for one in bindings
+    )
+
+
+def _gives(binding: Object, kind: str, name: str, namespace: str) -> bool:
+    there = binding["metadata"].get("namespace", "")
+    return _role(binding) == (kind, name) and (kind == "ClusterRole" or there == namespace)
+
+
+def _loses_rules(live: Object, desired: Object | None) -> bool:
+    """Whether a rule goes; those of an aggregated role come from others."""
+    if desired is not None and "aggregationRule" in desired:
+        return False
+    kept = (desired or {}).get("rules") or ()
+    return any(rule not in kept for rule in live.get("rules") or ())
+
+
+def _is(subject: Any, account: Account) -> bool:
+    name, kind = subject.get("name"), subject.get("kind")
+    if kind == "ServiceAccount":
+        return (subject.get("namespace", ""), name) == account.service_account
+    return name == account.name if kind == "User" else name in account.groups
+
+
+def _is_same(one: Object, other: Object) -> bool:
+    return bool(one["metadata"].get("uid") == other["metadata"].get("uid"))
+
+
+def _is_wide(binding: Object) -> bool:
+    return not binding["metadata"].get("namespace")
+
+
+def _role(binding: Object) -> tuple[str, str]:
+    ref = binding.get("roleRef") or {}
+    return str(ref.get("kind")), str(ref.get("name"))

@@ -1,0 +1,98 @@
+"""An object after a probe that leaves nothing behind: its messages, and who owns them. Pure."""
+
+import copy
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.staleness.evidence import Mark, conditions_of, raw_conditions
+from quarterdeck.status.staleness_marks import original
+from quarterdeck.status.writers import PROBE
+
+MESSAGE = "f:message"
+
+
+def restored(obj: Object, before: Object) -> list[Any]:
+    """The conditions without our marks; a message that was absent is absent again."""
+    conditions = list(raw_conditions(obj))
+    without = {
+        one["type"]
+        for one in raw_conditions(before)
+        if isinstance(one, dict) and "type" in one and "message" not in one
+    }
+    for one in conditions_of(obj):
+        if one.mark is not Mark.CHECKING:
+            continue
+        changed = {**conditions[one.position], "message": original(one.message)}
+        if one.type in without and not changed["message"]:
+            del changed["message"]
+        conditions[one.position] = changed
+    return conditions
+
+
+def given_back(obj: Object, before: Object) -> list[Object] | None:
+    """The managedFields in which each message is its owner's again; None where they are so.
+
+    The time of an entry stays that of its manager's own last write: nobody has written since.
+    """
+    entries: list[Object] = copy.deepcopy(obj["metadata"].get("managedFields") or [])
+    ours = next((one for one in entries if one.get("manager") == PROBE), None)
+    if ours is None:
+        return None
+    entries.remove(ours)
+    owned = _conditions_in(ours)
+    for earlier in before["metadata"].get("managedFields") or []:
+        if earlier.get("manager") == PROBE:
+            continue
+        had = _conditions_in(earlier)
+        if had is None or owned is None:
+            continue
+        theirs = _messages(had, owned)
+        if theirs is not None:
+            _add(entries, earlier, theirs)
+    return entries
+
+
+def _messages(had: Object, owned: Object) -> Object | None:
+    """What we own now of that which somebody had; {} is the whole of an atomic list."""
+    if not had or not owned:
+        return {} if not had and not owned else None
+    shared = {
+        key: {MESSAGE: fields[MESSAGE]}
+        for key, fields in had.items()
+        if isinstance(fields, dict) and MESSAGE in fields and MESSAGE in (owned.get(key) or {})
+    }
+    return shared or None
+
+
+def _add(entries: list[Object], earlier: Object, theirs: Object) -> None:
+    """Let that manager own these too, by the entry that it has or the one that it had."""
+    identity = ("manager", "operation", "subresource")
+    for entry in entries:
+        if all(entry.get(part) == earlier.get(part) for part in identity):
+            status = _inside(entry.setdefault("fieldsV1", {}), "f:status")
+            if not theirs:
+                status["f:conditions"] = {}
+                return
+            conditions = _inside(status, "f:conditions")
+            for key, fields in theirs.items():
+                _inside(conditions, key).update(fields)
+            return
+    fields = {"f:status": {"f:conditions": theirs}}
+    entries.append({**copy.deepcopy(earlier), "fieldsV1": fields})
+
+
+def _inside(fields: Object, key: str) -> Object:
+    """What is owned below a field, to add to.
+
+    A field with nothing below it is owned itself; with something below it, only "." says so.
+    """
+    if fields.get(key) == {}:
+        fields[key] = {".": {}}
+    found: Object = fields.setdefault(key, {})
+    return found
+
+
+def _conditions_in(entry: Object) -> Object | None:
+    status = (entry.get("fieldsV1") or {}).get("f:status")
+    found = status.get("f:conditions") if isinstance(status, dict) else None
+    return found if isinstance(found, dict) else None

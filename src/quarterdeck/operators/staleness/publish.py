@@ -1,0 +1,123 @@
+"""Tells people about the checker itself: its settings, and that it cannot see.
+
+Beside the loop of the checker, and from before its first look: what is in the way may be in the
+way from the start.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from quarterdeck.api.meta import CONFIG_MAPS, Object
+from quarterdeck.controller import Manager, Selection
+from quarterdeck.kube import AlreadyExists, Cache, KubeError, NotFound
+from quarterdeck.log import get_logger
+from quarterdeck.operators.staleness.published import NAME, NAMESPACE, entry, outdated
+from quarterdeck.operators.staleness.settings import Settings
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+from quarterdeck.status.writers import CHECKER
+
+log = get_logger("staleness")
+
+TICK = 5.0
+"""Seconds between two looks at what is in the way."""
+PERIOD = 60.0
+"""Seconds after which the same is said again: who says nothing for some time counts as gone."""
+
+DEFINITION: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": f"{PLAIN_CLUSTER_OPERATORS.plural}.{PLAIN_CLUSTER_OPERATORS.group}",
+        "uid": "",
+        "resourceVersion": "",
+    },
+}
+"""What an event is about when no ClusterOperator can be seen: events about objects without a
+namespace go where the checker may write them."""
+
+
+class Publisher:
+    """Publishes one checker's settings, and tells when it is blind."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        settings: Settings,
+        cache: Cache[Object],
+        own: str,
+        trouble: Callable[[], str],
+    ) -> None:
+        """`own` is the checker's key; `trouble` says why it cannot write, if so."""
+        self._manager = manager
+        self._settings = settings
+        self._cache = cache
+        self._own = own
+        self._trouble = trouble
+        self._client = manager.replica_client
+        self._began = 0.0
+        self._refused = False
+        self._outdated: list[str] = []
+        one = Selection(namespace=NAMESPACE, name=NAME)
+        manager.declare(CONFIG_MAPS, "create", "patch", selection=one)
+
+    async def run(self) -> None:
+        """Publish and tell until cancelled."""
+        self._began = self._manager.clock()
+        published: tuple[float, str] | None = None
+        told: float | None = None
+        while True:
+            now, blind = self._manager.clock(), self._blindness()
+            trouble = blind or self._trouble()
+            if published is None or published[1] != trouble or now - published[0] >= PERIOD:
+                published = (now, trouble)
+                await self._publish(trouble)
+            if not blind:
+                told = None
+            elif told is None or now - told >= PERIOD:
+                told = now
+                note = f"The staleness checker {self._own} {blind}"
+                self._manager.events.event(
+                    DEFINITION, "Warning", "CannotCheck", note, action="Check"
+                )
+            await asyncio.sleep(TICK)
+
+    def _blindness(self) -> str:
+        """Why nothing has been seen for some time; empty when it has."""
+        cache = self._cache
+        lost = cache.lost_for if cache.synced else self._manager.clock() - self._began
+        if lost <= self._manager.watch_grace_period or cache.missing:
+            return ""
+        return f"cannot watch the cluster operators: {cache.trouble or 'no answer'}"
+
+    async def _publish(self, trouble: str) -> None:
+        now = self._manager.now()
+        ours: dict[str, str | None] = {self._own: entry(self._settings, now, trouble)}
+        gone = dict.fromkeys(self._outdated)
+        try:
+            try:
+                found: Object = await self._client.patch(
+                    CONFIG_MAPS, NAME, {"data": gone | ours}, NAMESPACE, field_manager=CHECKER
+                )
+            except NotFound:
+                found = await self._create(ours)
+        except AlreadyExists:
+            return  # another checker was faster; the next time it is there
+        except KubeError as error:
+            if not self._refused:
+                log.warning("settings not published", config_map=NAME, error=str(error))
+            self._refused = True
+            return
+        self._refused = False
+        self._outdated = outdated(found, now, self._own)
+
+    async def _create(self, data: dict[str, str | None]) -> Object:
+        return await self._client.create(
+            CONFIG_MAPS,
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": NAME, "namespace": NAMESPACE},
+                "data": data,
+            },
+            field_manager=CHECKER,
+        )
