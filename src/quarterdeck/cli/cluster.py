@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ import click
 import msgspec
 
 DEFAULT_NAME = "local"
+COLUMNS = 80
+"""What lines fit into that we write for people to read or paste."""
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class LocalCluster(msgspec.Struct, frozen=True):
     """A local cluster, as it was named on the command line."""
 
     name: str = DEFAULT_NAME
@@ -32,12 +34,31 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def command(self, subcommand: str, *arguments: str) -> str:
         """A line that runs `quarterdeck local SUBCOMMAND` on it when pasted into this shell."""
+        return shlex.join(self.words(subcommand, *arguments))
+
+    def words(self, subcommand: str, *arguments: str) -> list[str]:
+        """The words of that line."""
         words = [this_program(), "local", subcommand]
         if self.name != DEFAULT_NAME:
             words += ["--name", self.name]
         if self.chosen_state is not None:
             words += ["--state-dir", str(self.chosen_state)]
-        return shlex.join([*words, *arguments])
+        return [*words, *arguments]
+
+
+def pasteable(words: Sequence[str], *, indent: int = 0, columns: int = COLUMNS) -> str:
+    """A command to paste into a shell, over several lines where one would be too long."""
+    first, then = " " * indent, " " * (indent + 4)
+    lines, line = [], first + shlex.quote(words[0])
+    for position, word in enumerate(words[1:], start=2):
+        quoted = shlex.quote(word)
+        room = columns - (0 if position == len(words) else len(" \\"))
+        if len(f"{line} {quoted}") > room:
+            lines.append(line)
+            line = then + quoted
+        else:
+            line = f"{line} {quoted}"
+    return " \\\n".join([*lines, line])
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -57,7 +78,7 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     @wraps(function)
     def with_cluster(name: str, state_dir: Path | None, **parameters: Any) -> None:
-        function(cluster=Cluster(name, state_dir), **parameters)
+        function(cluster=LocalCluster(name, state_dir), **parameters)
 
     return with_cluster
 

@@ -6,17 +6,17 @@ Each command imports what it needs when it runs, so that the others start quickl
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from quarterdeck.cli.cluster import Cluster, cluster_options
-from quarterdeck.cli.log_level import LEVELS
+from quarterdeck.cli.cluster import LocalCluster, cluster_options
+from quarterdeck.cli.local_operators import UpCommand, changes_in, operators_in
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
 
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
-    from quarterdeck.localcluster.order import Order
+    from quarterdeck.localcluster.order import Contents, Order
     from quarterdeck.localcluster.state import Layout
     from quarterdeck.localcluster.status import Status
 
@@ -32,7 +32,7 @@ def local() -> None:
     """Run a real Kubernetes control plane on this machine."""
 
 
-@local.command()
+@local.command(cls=UpCommand)
 @cluster_options
 @click.option("--foreground", is_flag=True, help="Stay until Ctrl-C, which stops the cluster.")
 @click.option(
@@ -40,68 +40,69 @@ def local() -> None:
     type=click.IntRange(1, 65535),
     help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
 )
-@click.option("--sample", is_flag=True, help="Deploy the sample operator too, and show its log.")
-@click.option("--cluster-version", is_flag=True, help="Run the cluster version operator too.")
 @click.option(
     "--payload",
     is_flag=True,
-    help="Run it, and let it install all operators from Quarterdeck's own release.",
+    help="Have the cluster version operator install all operators, from a release of them.",
 )
 @click.option(
-    "--cvo-log-level",
-    type=click.Choice(LEVELS, case_sensitive=False),
-    help="Run it, and create its configuration with this log level, unless there is one already.",
-)
-@click.option(
-    "--staleness", is_flag=True, help="Run the staleness checker too, with an interval of a minute."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All that is installed: --payload, and the operators that run as static pods.",
 )
 @click.option(
     "--static-pods",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
     help="A directory of manifests that this-machine runs without the API server.",
 )
+@click.pass_context
 def up(
-    cluster: Cluster,
+    ctx: click.Context,
+    /,
+    *,
+    cluster: LocalCluster,
     foreground: bool,
     port: int | None,
-    sample: bool,
-    cluster_version: bool,
     payload: bool,
-    cvo_log_level: str | None,
-    staleness: bool,
+    everything: bool,
     static_pods: Path | None,
+    **_of_operators: Any,
 ) -> None:
-    """Start the cluster, and return when it is ready."""
-    from quarterdeck.cli.local_status import summary
+    """Start the cluster, and return when it is ready.
+
+    A cluster that runs gets what it does not have of what is asked for.
+    """
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
-    from quarterdeck.localcluster.node.bubblewrap import check_bubblewrap
-    from quarterdeck.localcluster.order import Order
+    from quarterdeck.localcluster.node.sandbox.ways import Way, find_way, weaker
+    from quarterdeck.localcluster.order import Contents, Order
     from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
 
     layout = _layout(cluster)
+    contents = Contents(
+        operators=operators_in(ctx.params),
+        payload=payload or everything,
+        static_pods=static_pods,
+        changes=changes_in(ctx.params),
+    )
     with errors_in_one_line(LocalClusterError, BinariesUnavailable, OSError):
         running = running_status(layout)
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
-            _check_static_pods(running, static_pods, cluster)
-            click.echo(summary(running, "already running", cluster))
+            _bring_missing(running, contents, layout, cluster)
             return
         # Before minutes of building: is there a place to run in at all?
         prepare(layout)
-        check_bubblewrap()
+        if find_way() is Way.PROOT:
+            click.echo(weaker(), err=True)
         order = Order(
             state=layout.root,
             binaries=_binaries(),
             api_port=port,
             foreground=foreground,
-            sample=sample or payload,
-            payload=payload,
-            static_pods=static_pods,
-            staleness=staleness,
-            cluster_version=cluster_version or payload or cvo_log_level is not None,
-            log_level=cvo_log_level,
+            contents=contents,
         )
         if foreground:
             _run_in_foreground(order, cluster)
@@ -112,7 +113,7 @@ def up(
 @local.command()
 @cluster_options
 @click.option("--purge", is_flag=True, help="Remove its state too: objects, keys, ports, logs.")
-def down(cluster: Cluster, purge: bool) -> None:
+def down(cluster: LocalCluster, purge: bool) -> None:
     """Stop the cluster, and say what is left of it."""
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster import background
@@ -138,7 +139,7 @@ def down(cluster: Cluster, purge: bool) -> None:
 @local.command()
 @cluster_options
 @output_option
-def status(cluster: Cluster, output: Output) -> None:
+def status(cluster: LocalCluster, output: Output) -> None:
     """Show what runs, where, and how to point kubectl at it.
 
     Exits with 0 when all is well, 1 when a part is not, 3 when nothing runs.
@@ -164,7 +165,7 @@ def status(cluster: Cluster, output: Output) -> None:
 )
 @cluster_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def kubectl(cluster: Cluster, arguments: tuple[str, ...]) -> None:
+def kubectl(cluster: LocalCluster, arguments: tuple[str, ...]) -> None:
     """Run the pinned kubectl against the cluster; all ARGUMENTS are kubectl's."""
     from quarterdeck.localcluster.status import kubectl_environment, running_status
 
@@ -184,12 +185,12 @@ def kubectl(cluster: Cluster, arguments: tuple[str, ...]) -> None:
 @click.argument("pod")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
-    cluster: Cluster, namespace: str, container: str, pod: str, command: tuple[str, ...]
+    cluster: LocalCluster, namespace: str, container: str, pod: str, command: tuple[str, ...]
 ) -> None:
     """Run COMMAND in a container of POD on the node this-machine: POD -- COMMAND..."""
     from quarterdeck.localcluster.errors import LocalClusterError
-    from quarterdeck.localcluster.node.entry import command_inside
-    from quarterdeck.localcluster.node.lookup import find_entry
+    from quarterdeck.localcluster.node.sandbox.entry import command_inside
+    from quarterdeck.localcluster.node.sandbox.lookup import find_entry
     from quarterdeck.localcluster.status import running_status
 
     layout = _layout(cluster)
@@ -213,7 +214,7 @@ def binaries() -> None:
         click.echo(found.paths[program])
 
 
-def _layout(cluster: Cluster) -> "Layout":
+def _layout(cluster: LocalCluster) -> "Layout":
     """The places of the cluster, unless they are another user's."""
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.state import Layout, check_owner
@@ -230,7 +231,7 @@ def _binaries() -> "Binaries":
     return ensure_binaries(BinarySettings.from_environment(os.environ))
 
 
-def _check_port(running: "Status", port: int | None, cluster: Cluster) -> None:
+def _check_port(running: "Status", port: int | None, cluster: LocalCluster) -> None:
     if port is not None and not running.url.endswith(f":{port}"):
         raise CommandFailed(
             f"the cluster runs at {running.url}; to move it to port {port}, stop it first with: "
@@ -238,26 +239,30 @@ def _check_port(running: "Status", port: int | None, cluster: Cluster) -> None:
         )
 
 
-def _check_static_pods(running: "Status", directory: Path | None, cluster: Cluster) -> None:
-    if directory is not None and running.static_pods != str(directory):
-        used = running.static_pods or "no directory of yours"
-        raise CommandFailed(
-            f"the cluster takes static pods from {used}; to take them from {directory}, stop it "
-            f"first with: {cluster.command('down')}"
-        )
+def _bring_missing(
+    running: "Status", contents: "Contents", layout: "Layout", cluster: LocalCluster
+) -> None:
+    from quarterdeck.cli.local_ready import show_ready
+    from quarterdeck.cli.steps import Steps
+    from quarterdeck.localcluster.access import access_to
+    from quarterdeck.localcluster.installation import bring_missing
+
+    with Steps() as step:
+        bring_missing(access_to(layout, running), contents, step)
+    show_ready(running, "already running", contents, cluster)
 
 
-def _run_in_background(order: "Order", cluster: Cluster) -> None:
+def _run_in_background(order: "Order", cluster: LocalCluster) -> None:
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.background import bring_up
 
     with Steps() as step:
         status = bring_up(order, step)
-    show_ready(status, order, cluster)
+    show_ready(status, "ready", order.contents, cluster)
 
 
-def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
+def _run_in_foreground(order: "Order", cluster: LocalCluster) -> None:
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.supervisor import Supervisor
@@ -266,7 +271,7 @@ def _run_in_foreground(order: "Order", cluster: Cluster) -> None:
 
         def ready(status: "Status") -> None:
             step.done()
-            show_ready(status, order, cluster)
+            show_ready(status, "ready", order.contents, cluster)
             click.echo("\nCtrl-C stops all of it.")
 
         Supervisor(order, report=click.echo, progress=step, ready=ready).run()

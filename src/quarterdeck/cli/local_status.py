@@ -1,13 +1,14 @@
 """How the status of a local cluster is shown: as text, as data, and as an exit code. Pure."""
 
 import shlex
+import textwrap
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from quarterdeck import __version__
-from quarterdeck.cli.cluster import Cluster
+from quarterdeck.cli.cluster import COLUMNS, LocalCluster, pasteable
 from quarterdeck.cli.output import table
 from quarterdeck.localcluster.binaries import ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION
 from quarterdeck.localcluster.state import Layout
@@ -93,11 +94,11 @@ def as_text(layout: Layout, status: Status | None, up: str, last: Status | None 
     return "\n".join([*lines, "", components])
 
 
-def summary(status: Status, state: str, cluster: Cluster) -> str:
+def summary(status: Status, state: str, cluster: LocalCluster) -> str:
     """What runs, where, and three things to try."""
     lines = [
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
-        f"  it runs     {', '.join(component.name for component in status.components)}",
+        *_wrapped("  it runs     ", ", ".join(one.name for one in status.components)),
         f"  kubeconfig  {status.kubeconfig}",
         f"  to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
         f"  to stop it  {cluster.command('down')}",
@@ -105,13 +106,21 @@ def summary(status: Status, state: str, cluster: Cluster) -> str:
         "Try:",
     ]
     for what, words in TRY:
-        lines += [f"  # {what}", f"  {cluster.command('kubectl', *words.split())}"]
+        command = cluster.words("kubectl", *words.split())
+        lines += [f"  # {what}", pasteable(command, indent=2)]
     return "\n".join(lines)
 
 
 def version_of(component: str) -> str:
     """The pinned version of a component."""
     return _VERSIONS.get(component, KUBERNETES_VERSION)
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    """The text beside its label, over several lines where one would be too long."""
+    return textwrap.wrap(
+        text, COLUMNS, initial_indent=label, subsequent_indent=" " * len(label)
+    ) or [label]
 
 
 def _coloured(state: str) -> str:

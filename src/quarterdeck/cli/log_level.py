@@ -1,12 +1,10 @@
 """`quarterdeck log-level`: see and change how much the cluster version operator logs.
 
-What is said and written is decided in `operators.cluster_version.log_level.request`.
+What is asked, said and written is in `operators.cluster_version.log_level`.
 """
 
-import asyncio
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,14 +12,12 @@ import msgspec
 
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.durations import Duration
-from quarterdeck.cli.output import CommandFailed, Output, output_option, show, table
+from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show, table
 
 if TYPE_CHECKING:
-    from quarterdeck.api.meta import Resource
     from quarterdeck.kube import Client
-    from quarterdeck.operators.cluster_version.log_level.request import LevelView, Seen
+    from quarterdeck.operators.cluster_version.log_level.request import LevelView
 
-LOOK_EVERY = 0.1
 LEVELS = ("Normal", "Debug", "Trace", "TraceAll")
 
 
@@ -35,9 +31,13 @@ def log_level() -> None:
 @output_option
 def get(ask: Callable[..., Any], output: Output) -> None:
     """Show the log level, whether it is in force, and when it runs out."""
-    from quarterdeck.operators.cluster_version.log_level.request import level_view
+    from quarterdeck.operators.cluster_version.log_level.inspect import (
+        LogLevelError,
+        current_level,
+    )
 
-    view = level_view(ask(look))
+    with errors_in_one_line(LogLevelError):
+        view = ask(current_level)
     show(msgspec.to_builtins(view), output, lambda: as_table(view))
 
 
@@ -66,88 +66,14 @@ def set_(
     output: Output,
 ) -> None:
     """Set the log level, and return when the cluster version operator has applied it."""
+    from quarterdeck.operators.cluster_version.log_level.inspect import LogLevelError, set_level
 
     async def change(client: "Client") -> "tuple[LevelView, LevelView]":
         return await set_level(client, level, lasting, timeout)
 
-    before, view = ask(change)
+    with errors_in_one_line(LogLevelError):
+        before, view = ask(change)
     show(msgspec.to_builtins(view), output, lambda: as_sentence(before, view))
-
-
-async def look(client: "Client") -> "Seen":
-    """The objects that decide about the log level; an error that says what to do without one."""
-    from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
-    from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
-    from quarterdeck.operators.cluster_version.log_level.request import Seen
-
-    config = await _find(client, CONFIGS, "cluster")
-    if config is None:
-        raise CommandFailed(await _why_no_config(client))
-    return Seen(
-        config=config,
-        gates=await _find(client, FEATURE_GATES, "cluster"),
-        version=await _find(client, CLUSTER_VERSIONS, "version"),
-    )
-
-
-async def set_level(
-    client: "Client", level: str, lasting: timedelta | None, timeout: timedelta
-) -> "tuple[LevelView, LevelView]":
-    """The log level before, and after it was set and applied."""
-    from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
-    from quarterdeck.operators.cluster_version.log_level.request import (
-        level_patch,
-        level_view,
-        why_gate_is_off,
-    )
-
-    seen = await look(client)
-    if why := why_gate_is_off(seen):
-        raise CommandFailed(why)
-    now = client.server_time() or datetime.now(UTC)
-    patch = level_patch(seen.config, level, lasting, now)
-    changed = await client.patch(CONFIGS, "cluster", patch, field_manager="quarterdeck-cli")
-    wanted = changed["metadata"]["generation"]
-    deadline = time.monotonic() + timeout.total_seconds()
-    while True:
-        view = level_view(await look(client))
-        if view.observed_generation >= wanted:
-            return level_view(seen), view
-        if time.monotonic() > deadline:
-            raise CommandFailed(
-                f"{level} was accepted, but is not in force after {timeout.total_seconds():g} s: "
-                "see whether the cluster version operator runs, with: "
-                "kubectl get pods --namespace openshift-cluster-version"
-            )
-        await asyncio.sleep(LOOK_EVERY)
-
-
-async def _find(client: "Client", resource: "Resource[Any]", name: str) -> Any:
-    """The object; None without one, or without its type."""
-    from quarterdeck.kube import NotFound
-
-    try:
-        return await client.get(resource, name)
-    except NotFound:
-        return None
-
-
-async def _why_no_config(client: "Client") -> str:
-    from quarterdeck.kube import NotFound
-    from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
-
-    try:
-        await client.list(CONFIGS)
-    except NotFound:
-        return (
-            "this cluster has no log level to set: there is no resource type "
-            f"{CONFIGS.plural}.{CONFIGS.group}; it comes with Quarterdeck's release"
-        )
-    return (
-        "there is no ClusterVersionOperator cluster, so the log level is Normal; the release has "
-        "one, and until it is there again this makes one: kubectl create --filename "
-        "deploy/cluster-version/config.yaml"
-    )
 
 
 def as_table(view: "LevelView") -> str:

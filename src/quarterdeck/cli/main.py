@@ -8,6 +8,7 @@ import sys
 import click
 
 from quarterdeck import __version__
+from quarterdeck.terminal import wants_colours
 
 COMMANDS = {
     "completion": "quarterdeck.cli.completion:completion",
@@ -67,6 +68,8 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context, verbosity: int) -> None:
     """Operators that configure, watch, upgrade and hand over other operators."""
     ctx.obj = verbosity
+    if not wants_colours(os.environ, terminal=True):
+        ctx.color = False
 
 
 def heed_sigterm() -> None:

@@ -1,13 +1,12 @@
 """`quarterdeck operators`: the cluster operators and their health.
 
-What is made of a ClusterOperator is decided in `quarterdeck.status.health`; how it looks, in
-`operators_text`.
+What there is to show comes from `quarterdeck.status.inspect`; how it looks, from `operators_text`.
 """
 
-import asyncio
-import shutil
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,9 @@ import click
 
 from quarterdeck import log as logs
 from quarterdeck.cli.access import cluster_access
-from quarterdeck.cli.output import CommandFailed, Output, output_option, show
+from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show
 
 if TYPE_CHECKING:
-    from quarterdeck.api.meta import Object
     from quarterdeck.kube import Client
     from quarterdeck.status.health import Health
 
@@ -41,89 +39,69 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
     when all is well, 1 when an operator is unavailable, stale, degraded or of unknown health, 2
     when that could not be found out.
     """
-    if watch:
-        # Only what is in the way: each list of the cache is not worth a line here.
-        logs.configure(verbosity=0)
-        try:
-            ask(lambda client: _follow(client, name, output))
-        except KeyboardInterrupt:
-            sys.exit(0)
-    found = _judged(ask(_look), name)
-    _print(found, name, output)
+    from quarterdeck.status import inspect
     from quarterdeck.status.health import UNWELL
 
+    with errors_in_one_line(inspect.CannotInspect):
+        if watch:
+            # Only what is in the way: each list of the cache is not worth a line here.
+            logs.configure(verbosity=0)
+            try:
+                ask(lambda client: _show_again_and_again(client, name, output))
+            except KeyboardInterrupt:
+                sys.exit(0)
+        found, judged_by = ask(lambda client: _find(client, name))
+    _print(found, name, output, judged_by)
     sys.exit(1 if any(one.state in UNWELL for one in found) else 0)
 
 
-async def _look(client: "Client") -> "list[Object]":
-    """All ClusterOperators; an error that says what is in the way."""
-    from quarterdeck.kube import NotFound
-    from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+class _Checkers:
+    """What the checkers say about an Upgradeable=False, and how it was found out."""
 
-    try:
-        return (await client.list(PLAIN_CLUSTER_OPERATORS)).items
-    except NotFound:
-        raise CommandFailed(
-            "the cluster does not know the resource type clusteroperators.config.openshift.io; "
-            "its definition is in deploy/crds"
-        ) from None
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self.source = ""
+
+    async def keep(self) -> bool | None:
+        """Whether they keep it; None when none of those that run says so."""
+        from quarterdeck.operators.staleness.inspect import published
+
+        said = await published(self._client)
+        if not said.known:
+            self.source = f"by the times of the conditions ({said.source})"
+            return None
+        kept = "keep" if said.keep_upgradeable_false else "do not keep"
+        self.source = f"as the checkers {kept} an Upgradeable=False ({said.source})"
+        return said.keep_upgradeable_false
 
 
-async def _follow(client: "Client", name: str | None, output: Output) -> None:
+async def _find(client: "Client", name: str | None) -> "tuple[list[Health], str]":
+    from quarterdeck.status import inspect
+
+    checkers = _Checkers(client)
+    return await inspect.operators(client, name, checkers.keep), checkers.source
+
+
+async def _show_again_and_again(client: "Client", name: str | None, output: Output) -> None:
     """Print at each change; on a terminal also as time goes by."""
-    from quarterdeck.kube import Cache
-    from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
+    from quarterdeck.status import inspect
 
-    await _look(client)  # so that what is in the way is said now
-    changed = asyncio.Event()
-    cache: Cache[Object] = Cache(client, PLAIN_CLUSTER_OPERATORS, name=name or "")
-    cache.subscribe(lambda _: changed.set())
-    following = asyncio.create_task(cache.run())
-    try:
-        await cache.wait_synced()
-        shown = None
-        terminal = sys.stdout.isatty() and output == "table"
-        while True:
-            changed.clear()
-            found = _judged(cache.list(), name, missing_ok=True)
-            if found != shown or terminal:
-                if terminal:
-                    click.clear()
-                elif shown is not None:
-                    click.echo(_BETWEEN[output])
-                _print(found, name, output)
-                shown = found
-            await _wait(changed, REFRESH if terminal else None)
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+    terminal = sys.stdout.isatty() and output == "table" and os.environ.get("TERM") != "dumb"
+    first, checkers = True, _Checkers(client)
+    refresh = REFRESH if terminal else None
+    async with aclosing(inspect.follow(client, name, refresh, checkers.keep)) as changes:
+        async for found in changes:
+            if terminal:
+                click.clear()
+            elif not first:
+                click.echo(_BETWEEN[output])
+            _print(found, name, output, checkers.source)
+            first = False
 
 
-async def _wait(changed: asyncio.Event, limit: float | None) -> None:
-    try:
-        async with asyncio.timeout(limit):
-            await changed.wait()
-    except TimeoutError:
-        return
-
-
-def _judged(
-    found: "Iterable[Object]", name: str | None, *, missing_ok: bool = False
-) -> "list[Health]":
-    from quarterdeck.status.health import health_of, worst_first
-
-    judged = worst_first(health_of(one) for one in found)
-    if name is None:
-        return judged
-    chosen = [one for one in judged if one.name == name]
-    if not chosen and not missing_ok:
-        known = ", ".join(sorted(one.name for one in judged)) or "none"
-        raise CommandFailed(f"there is no ClusterOperator {name!r}; there are: {known}")
-    return chosen
-
-
-def _print(found: "list[Health]", name: str | None, output: Output) -> None:
-    from quarterdeck.cli.operators_text import as_data, as_detail, as_table
+def _print(found: "list[Health]", name: str | None, output: Output, judged_by: str) -> None:
+    """Show them; `judged_by` says how those were judged that hang on a checker's setting."""
+    from quarterdeck.cli.operators_text import as_data, as_detail, as_table, judgement
 
     now = datetime.now(UTC)
 
@@ -131,9 +109,8 @@ def _print(found: "list[Health]", name: str | None, output: Output) -> None:
         if not found:
             return "no ClusterOperators" if name is None else f"{name} is gone"
         if name is not None:
-            return as_detail(found[0], now)
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        return as_table(found, now, width)
+            return as_detail(found[0], now) + judgement(found[:1], judged_by)
+        return as_table(found, now) + judgement(found, judged_by)
 
     data: Any = [as_data(one) for one in found]
     show(data[0] if name is not None and data else data, output, text)

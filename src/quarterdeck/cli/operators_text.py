@@ -9,8 +9,9 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.cli.durations import show_duration
-from quarterdeck.cli.output import table
-from quarterdeck.status.health import CHECKED, Health, Mark, SeenCondition, State
+from quarterdeck.cli.output import readable, table
+from quarterdeck.status.health import Health, Mark, SeenCondition, State
+from quarterdeck.status.staleness import CHECKED
 
 HEADER = ("NAME", "VERSION", "AVAILABLE", "PROGRESSING", "DEGRADED", "SINCE", "MESSAGE")
 
@@ -22,7 +23,6 @@ _COLOURS = {
     State.PROGRESSING: "cyan",
     State.DISABLED: "bright_black",
 }
-_NARROWEST_MESSAGE = 20
 
 
 def as_data(health: Health) -> dict[str, Any]:
@@ -33,15 +33,13 @@ def as_data(health: Health) -> dict[str, Any]:
 
 def as_table(operators: Sequence[Health], now: datetime, width: int | None = None) -> str:
     """All operators in the given order; with a width, messages are cut to fit it."""
-    rows = [_row(one, now) for one in operators]
-    if width is not None:
-        _fit(rows, width)
-    painted = [_painted(one, row) for one, row in zip(operators, rows, strict=True)]
-    return table(HEADER, painted)
+    shown = [readable(one) for one in operators]
+    return table(HEADER, [_painted(one, _row(one, now)) for one in shown], width)
 
 
 def as_detail(health: Health, now: datetime) -> str:
     """Everything about one operator."""
+    health = readable(health)
     facts = [("operator", health.name), ("state", _coloured(health.state, _state(health)))]
     facts += [(f"version of {name}", version) for name, version in health.versions.items()]
     width = max(len(name) for name, _ in facts)
@@ -51,6 +49,14 @@ def as_detail(health: Health, now: datetime) -> str:
         lines = [f"  {_reference(one)}" for one in health.related_objects]
         parts.append("\n".join(["related objects", *lines]))
     return "\n\n".join(parts)
+
+
+def judgement(operators: Sequence[Health], judged_by: str) -> str:
+    """How those were judged that are stale only if the checkers keep an Upgradeable=False."""
+    names = [one.name for one in operators if one.depends_on_keeping]
+    if not names or not judged_by:
+        return ""
+    return f"\n\nstale or not was judged {judged_by}: {', '.join(names)}"
 
 
 def message(health: Health) -> str:
@@ -82,17 +88,9 @@ def _named(health: Health) -> str:
     """The name with what is special, which has to be seen without colours too."""
     if health.state in (State.STALE, State.DISABLED):
         return f"{health.name} ({health.state})"
-    return f"{health.name} (being checked)" if health.checking else health.name
-
-
-def _fit(rows: list[list[str]], width: int) -> None:
-    """Cut the messages so that lines do not wrap."""
-    fixed = zip(*(row[:-1] for row in (*rows, list(HEADER))), strict=True)
-    left = width - sum(max(map(len, column)) + 3 for column in fixed)
-    room = max(left, _NARROWEST_MESSAGE)
-    for row in rows:
-        if len(row[-1]) > room:
-            row[-1] = row[-1][: room - 1] + "…"
+    if health.checking:
+        return f"{health.name} (being checked)"
+    return health.name if health.checkable else f"{health.name} (cannot be checked)"
 
 
 def _painted(health: Health, row: list[str]) -> list[str]:
@@ -107,7 +105,11 @@ def _coloured(state: State, text: str) -> str:
 
 
 def _state(health: Health) -> str:
-    return f"{health.state}, being checked for staleness" if health.checking else health.state
+    if health.checking:
+        return f"{health.state}, being checked for staleness"
+    if not health.checkable:
+        return f"{health.state}; cannot be checked for staleness: it applies no messages"
+    return health.state
 
 
 def _condition(one: SeenCondition, now: datetime) -> list[str]:

@@ -1,14 +1,34 @@
-"""What commands share: `-o`, tables for people, data for programs, and errors in one line."""
+"""What commands share: `-o`, tables for people, data for programs, and errors in one line.
 
+All that people read goes through `show`, `table` and `CommandFailed`: what a terminal would obey is
+shown there as an escape, whoever wrote it.
+"""
+
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Literal, TypeVar
 
 import click
+import msgspec
+
+from quarterdeck.terminal import cut, visible, width
 
 Output = Literal["table", "json", "yaml"]
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+NARROWEST = 60
+"""Columns of a terminal below which lines may wrap."""
+NARROWEST_LAST = 20
+"""Columns that the last column of a table keeps before others give way."""
+_STYLE = re.compile(r"\x1b\[(?:[012]|3[1-6]|90)m")
+"""The colours and weights that commands use."""
+_LINES = frozenset({"message", "originalMessage"})
+"""The fields whose text may have several lines."""
 
 CANNOT = 2
 """The exit code when something about the machine or the cluster is in the way."""
@@ -20,7 +40,7 @@ class CommandFailed(click.ClickException):
     exit_code = CANNOT
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(visible(" ".join(message.split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Write the line."""
@@ -51,21 +71,90 @@ def show(data: Any, output: Output, as_text: Callable[[], str]) -> None:
 
             click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
         case "table":
-            click.echo(as_text())
+            click.echo(_safe(as_text(), lines=True))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, three blanks apart, as kubectl shows them."""
-    lines = [list(header), *(list(row) for row in rows)]
+def readable(value: Struct) -> Struct:
+    """The value with control characters in its texts shown as escapes; messages keep their lines.
+
+    For what was written by others, before colours of ours are added.
+    """
+    data = _walk(msgspec.to_builtins(value), lines=False)
+    return msgspec.convert(data, type(value))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None) -> str:
+    """Columns as wide as their widest cell, three blanks apart, as kubectl shows them.
+
+    On a terminal, or with `columns`, cells are cut so that lines do not wrap, down to 60 columns.
+    """
+    lines = [[_safe(cell) for cell in line] for line in (header, *rows)]
     plain = [[click.unstyle(cell) for cell in line] for line in lines]
-    widths = [max(len(line[column]) for line in plain) for column in range(len(header))]
+    widths = [max(width(line[column]) for line in plain) for column in range(len(header))]
+    gap = 3
+    limit = columns or terminal_columns()
+    if limit is not None:
+        widths, gap = _fitted(widths, max(limit, NARROWEST))
     return "\n".join(
-        "   ".join(
-            cell + " " * (width - len(bare))
-            for cell, bare, width in zip(line, bares, widths, strict=True)
-        ).rstrip()
-        for line, bares in zip(lines, plain, strict=True)
+        (" " * gap)
+        .join(_cell(cell, room) for cell, room in zip(line, widths, strict=True))
+        .rstrip()
+        for line in lines
     )
+
+
+def terminal_columns() -> int | None:
+    """How wide the terminal is; None where people do not look at one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _fitted(widths: Sequence[int], limit: int) -> tuple[list[int], int]:
+    """The columns' widths and the blanks between them, so that a line fits.
+
+    The last column, which says most, gives way first; if that is not enough, the widest does.
+    """
+    fitted = list(widths)
+    room = limit - sum(fitted[:-1]) - 3 * (len(fitted) - 1)
+    if room >= min(fitted[-1], NARROWEST_LAST):
+        return [*fitted[:-1], min(fitted[-1], room)], 3
+    while sum(fitted) + len(fitted) - 1 > limit and max(fitted) > 1:
+        fitted[fitted.index(max(fitted))] -= 1
+    return fitted, 1
+
+
+def _cell(cell: str, room: int) -> str:
+    """The cell in just this room, in its colour."""
+    bare = click.unstyle(cell)
+    if width(bare) <= room:
+        return cell + " " * (room - width(bare))
+    shown = cut(bare, room)
+    opening = re.match(f"(?:{_STYLE.pattern})*", cell)
+    before = opening[0] if opening else ""
+    return f"{before}{shown}{click.style('') if before else ''}" + " " * (room - width(shown))
+
+
+def _safe(text: str, *, lines: bool = False) -> str:
+    """The text with the colours that this program uses, and no other control characters."""
+    if text.isprintable():
+        return text
+    parts: list[str] = []
+    end = 0
+    for style in _STYLE.finditer(text):
+        parts += [visible(text[end : style.start()], lines=lines), style[0]]
+        end = style.end()
+    return "".join([*parts, visible(text[end:], lines=lines)])
+
+
+def _walk(data: Any, *, lines: bool) -> Any:
+    match data:
+        case str():
+            return visible(data, lines=lines)
+        case dict():
+            return {_walk(k, lines=False): _walk(v, lines=k in _LINES) for k, v in data.items()}
+        case list() | tuple():
+            return [_walk(one, lines=lines) for one in data]
+        case _:
+            return data
 
 
 @contextmanager

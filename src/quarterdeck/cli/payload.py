@@ -1,6 +1,6 @@
 """`quarterdeck payload`: check a payload, say why a manifest is skipped, show the order.
 
-Everything is offline. The decisions are in `operators.cluster_version.payload`; here they are
+Everything is offline. The decisions are in `payload`; here they are
 asked for and shown.
 """
 
@@ -14,28 +14,30 @@ import click
 
 from quarterdeck.api.config_v1 import ComponentOverride
 from quarterdeck.cli import payload_text
-from quarterdeck.cli.output import CANNOT, CommandFailed, Output, output_option, show
-from quarterdeck.operators.cluster_version.payload.explain import (
-    explain,
-    find_manifests,
+from quarterdeck.cli.output import (
+    CANNOT,
+    CommandFailed,
+    Output,
+    errors_in_one_line,
+    output_option,
+    show,
+)
+from quarterdeck.feature_gates import FEATURE_SETS
+from quarterdeck.payload.described import Described, parse_override
+from quarterdeck.payload.explain import (
+    explain_all,
     suggestions,
 )
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.gates import enabled_gates
-from quarterdeck.operators.cluster_version.payload.graph import Mode, build_graph
-from quarterdeck.operators.cluster_version.payload.lint import lint as lint_payload
-from quarterdeck.operators.cluster_version.payload.load import read_payload
-from quarterdeck.operators.cluster_version.payload.locate import with_lines
-from quarterdeck.operators.cluster_version.payload.model import Payload
-from quarterdeck.operators.cluster_version.payload.observed import (
-    CAPABILITIES,
-    FEATURE_SETS,
-    PROFILES,
-    SELF_MANAGED,
-    Observed,
-)
-from quarterdeck.operators.cluster_version.payload.picture import to_dot, to_svg
-from quarterdeck.operators.cluster_version.payload.views import graph_view, lint_view, why_view
+from quarterdeck.payload.filters import included
+from quarterdeck.payload.graph import Mode, build_graph
+from quarterdeck.payload.lint import lint as lint_payload
+from quarterdeck.payload.load import read_payload
+from quarterdeck.payload.locate import with_lines
+from quarterdeck.payload.model import Payload, PayloadError
+from quarterdeck.payload.observed import CAPABILITIES, PROFILES, SELF_MANAGED
+from quarterdeck.payload.picture import to_dot, to_svg
+from quarterdeck.payload.seal import SUMS, seal
+from quarterdeck.payload.views import graph_view, lint_view, why_view
 
 directories_argument = click.argument(
     "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -52,10 +54,7 @@ def payload() -> None:
 
 
 def observed_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say on which cluster; the command gets them as one function.
-
-    It is a function because gates depend on the payload, which the command has to load first.
-    """
+    """The options that describe a cluster; the command gets them as one value."""
 
     @click.option(
         "--profile",
@@ -86,7 +85,7 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         "--unmanaged",
         multiple=True,
         metavar="KIND[.GROUP]/[NAMESPACE/]NAME",
-        callback=lambda _ctx, _param, values: tuple(_override(value) for value in values),
+        callback=lambda _ctx, _param, values: tuple(map(_unmanaged, values)),
         help="An object that ClusterVersion.spec.overrides says is not managed.",
     )
     @functools.wraps(command)
@@ -102,20 +101,17 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         unmanaged: tuple[ComponentOverride, ...],
         **rest: Any,
     ) -> None:
-        def observe(payload: Payload) -> Observed:
-            return Observed(
-                profile=profile,
-                cluster_id=cluster_id,
-                feature_set=feature_set,
-                enabled_gates=enabled_gates(
-                    payload, profile, feature_set, on=gates_on, off=gates_off
-                ),
-                enabled_capabilities=CAPABILITIES - set(disabled),
-                major_version=major_version,
-                overrides=unmanaged,
-            )
-
-        command(observe=observe, profile=profile, **rest)
+        cluster = Described(
+            profile=profile,
+            cluster_id=cluster_id,
+            feature_set=feature_set,
+            gates_on=gates_on,
+            gates_off=gates_off,
+            disabled_capabilities=frozenset(disabled),
+            major_version=major_version,
+            overrides=unmanaged,
+        )
+        command(cluster=cluster, **rest)
 
     return wrapped
 
@@ -148,8 +144,7 @@ def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) 
 def why(
     directories: tuple[Path, ...],
     what: str,
-    profile: str,
-    observe: Callable[[Payload], Observed],
+    cluster: Described,
     output: Output,
 ) -> None:
     """Say whether a manifest counts on a cluster, and what each of the nine filters says.
@@ -160,14 +155,13 @@ def why(
     """
     if not directories:
         directories, what = (Path(what).parent,), Path(what).name
-    loaded = _load(directories, profile)
-    manifests = find_manifests(loaded, what)
-    if not manifests:
+    loaded = _load(directories, cluster.profile)
+    observed = cluster.observed(loaded)
+    explanations = explain_all(loaded, what, observed)
+    if not explanations:
         near = suggestions(loaded, what)
         hint = f"did you mean {', or '.join(near)}?" if near else "see `payload graph` for all"
         raise CommandFailed(f"no manifest {what} in {', '.join(map(str, directories))}; {hint}")
-    observed = observe(loaded)
-    explanations = [explain(manifest, observed) for manifest in manifests]
     show(
         why_view(explanations, observed),
         output,
@@ -197,13 +191,12 @@ def why(
 def graph(
     directories: tuple[Path, ...],
     mode: str,
-    profile: str,
-    observe: Callable[[Payload], Observed],
+    cluster: Described,
     output: Output | Literal["dot", "svg"],
 ) -> None:
     """Show in which order the manifests in DIR that count are applied."""
-    loaded = _load(directories, profile)
-    observed = observe(loaded)
+    loaded = _load(directories, cluster.profile)
+    observed = cluster.observed(loaded)
     order = build_graph(included(loaded.manifests, observed), Mode(mode))
     title = f"{mode}: profile {observed.profile}, feature set {observed.feature_set}"
     match output:
@@ -219,6 +212,19 @@ def graph(
             )
 
 
+@payload.command(name="seal")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+def seal_(directory: Path) -> None:
+    """Mark the release in DIR as complete, by the hashes of its files in SHA256SUMS.
+
+    The cluster version operator applies a release only if it has this list, and every file is as
+    it says. Seal a release when it is whole, and copy SHA256SUMS last.
+    """
+    with errors_in_one_line(PayloadError, OSError):
+        count = seal(directory)
+    click.echo(f"{directory / SUMS}: {count} files")
+
+
 def _load(directories: Sequence[Path], profile: str) -> Payload:
     reading = read_payload(directories, profile=profile)
     for problem in reading.problems:
@@ -228,12 +234,8 @@ def _load(directories: Sequence[Path], profile: str) -> Payload:
     return reading.payload
 
 
-def _override(value: str) -> ComponentOverride:
-    kind, *rest = value.split("/")
-    if not kind or len(rest) not in (1, 2) or not all(rest):
+def _unmanaged(value: str) -> ComponentOverride:
+    override = parse_override(value)
+    if override is None:
         raise click.BadParameter(f"{value!r} is not KIND[.GROUP]/[NAMESPACE/]NAME")
-    kind, _, group = kind.partition(".")
-    namespace = rest[0] if len(rest) == 2 else ""
-    return ComponentOverride(
-        group=group, kind=kind, namespace=namespace, name=rest[-1], unmanaged=True
-    )
+    return override

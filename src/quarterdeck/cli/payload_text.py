@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import click
 
 from quarterdeck.cli.output import table
-from quarterdeck.operators.cluster_version.payload.explain import Explanation
-from quarterdeck.operators.cluster_version.payload.files import printable
-from quarterdeck.operators.cluster_version.payload.findings import Finding, Severity
-from quarterdeck.operators.cluster_version.payload.graph import Graph, level_label
-from quarterdeck.operators.cluster_version.payload.model import Payload
-from quarterdeck.operators.cluster_version.payload.observed import Observed
+from quarterdeck.payload.explain import Explanation
+from quarterdeck.payload.files import printable
+from quarterdeck.payload.findings import Finding, Severity
+from quarterdeck.payload.graph import Graph, level_label
+from quarterdeck.payload.model import Payload
+from quarterdeck.payload.observed import ObservedCluster
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
@@ -26,7 +26,7 @@ def lint_text(payload: Payload, findings: Sequence[Finding]) -> str:
     return "\n".join([*(line for finding in findings for line in _finding(finding)), last])
 
 
-def why_text(explanations: Sequence[Explanation], observed: Observed) -> str:
+def why_text(explanations: Sequence[Explanation], observed: ObservedCluster) -> str:
     """For each manifest, where it is, whether it counts, and the nine filters."""
     blocks = []
     for explanation in explanations:

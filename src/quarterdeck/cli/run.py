@@ -14,24 +14,18 @@ import click
 
 from quarterdeck import __version__
 from quarterdeck import log as logs
-from quarterdeck.cli.run_options import OPTIONS, given_options
-from quarterdeck.operators import OPERATORS
+from quarterdeck.cli.run_options import RunCommand, given_options
+from quarterdeck.delivery.registry import installed
 
 if TYPE_CHECKING:
     from quarterdeck.controller import Operator
+    from quarterdeck.delivery.declaration import Declaration
     from quarterdeck.kube import Connection
 
 log = logs.get_logger("run")
 
 
-@click.command()
-@click.option(
-    "--operator",
-    "names",
-    type=click.Choice(sorted(OPERATORS)),
-    multiple=True,
-    help="Run this operator; may be given several times. All of them without it.",
-)
+@click.command(cls=RunCommand)
 @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
 @click.option("--context", help="Use this context of the kubeconfig.")
 @click.option("--namespace", default="", help="Watch only this namespace.")
@@ -42,9 +36,31 @@ log = logs.get_logger("run")
     help="Work only while holding the operator's Lease, so that several replicas may run.",
 )
 @click.option("--lease-namespace", help="Where the Leases are; POD_NAMESPACE without it.")
-@click.option("--lease-duration", default=15.0, show_default=True, help="Seconds; see the docs.")
-@click.option("--renew-deadline", default=10.0, show_default=True, help="Seconds; see the docs.")
-@click.option("--retry-period", default=2.0, show_default=True, help="Seconds; see the docs.")
+@click.option(
+    "--lease-duration",
+    default=15.0,
+    show_default=True,
+    help="Seconds for which the other replicas wait after the last renewal that they saw.",
+)
+@click.option(
+    "--renew-deadline",
+    default=10.0,
+    show_default=True,
+    help="Seconds for which the leader works after its last successful renewal.",
+)
+@click.option(
+    "--retry-period",
+    default=2.0,
+    show_default=True,
+    help="Seconds between two renewals, and between two looks of the others.",
+)
+@click.option(
+    "--watch-grace-period",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds without a watch after which /readyz says that the operator is not ready.",
+)
 @click.option(
     "--probe-address",
     default="127.0.0.1:8081",
@@ -66,6 +82,7 @@ def run(
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
+    watch_grace_period: float,
     probe_address: str,
     log_format: logs.LogFormat,
     **_of_one_operator: Any,
@@ -88,16 +105,20 @@ def run(
         identity=identity(os.environ),
         namespace=namespace,
         election=times if leader_elect else None,
+        watch_grace_period=watch_grace_period,
         probe_address=probe_address,
         release_version=release_version(os.environ),
     )
     logs.configure(verbosity=ctx.obj, fmt=log_format)
-    names = names or tuple(sorted(OPERATORS))
+    registry = installed()
+    for left_out in registry.left_out:
+        log.warning("operator left out", reason=str(left_out))
+    names = registry.chosen(names)
+    if not names:
+        raise click.UsageError("no operator is installed: install this package again")
     given = given_options(ctx, names)
-    chosen = [
-        _operator(name, given.get(name, {}), lease_namespace or os.environ.get("POD_NAMESPACE"))
-        for name in dict.fromkeys(names)
-    ]
+    home = lease_namespace or os.environ.get("POD_NAMESPACE")
+    chosen = [_operator(registry.operators[name], given.get(name, {}), home) for name in names]
     try:
         connection = connect(kubeconfig, context, os.environ)
         asyncio.run(Process(chosen, connection, settings).run())
@@ -106,9 +127,6 @@ def run(
         log.error("exiting", reason=f"{type(error).__name__}: {error}")
         sys.exit(1)
     log.info("stopped")
-
-
-run.params += [option for options in OPTIONS.values() for option in options]
 
 
 def identity(env: Mapping[str, str]) -> str:
@@ -122,7 +140,7 @@ def identity(env: Mapping[str, str]) -> str:
 
 def release_version(env: Mapping[str, str]) -> str:
     """What operators report as their version: their release's, or the program's if in none."""
-    from quarterdeck.operators.cluster_version.payload.model import PLACEHOLDER_VERSION
+    from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
     told = env.get("RELEASE_VERSION", "")
     return __version__ if told in ("", PLACEHOLDER_VERSION) else told
@@ -138,16 +156,18 @@ def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str])
     return load_kubeconfig(kubeconfig, context, env)
 
 
-def _operator(name: str, options: Mapping[str, Any], lease_namespace: str | None) -> "Operator":
+def _operator(
+    declared: "Declaration", options: Mapping[str, Any], lease_namespace: str | None
+) -> "Operator":
     from functools import partial
 
     from quarterdeck.controller import Operator
-    from quarterdeck.operators import field_manager, set_up
+    from quarterdeck.delivery.setting_up import set_up
 
     return Operator(
-        name=name,
-        setup=partial(set_up, name, options),
-        field_manager=field_manager(name),
-        lease_namespace=lease_namespace or OPERATORS[name].namespace,
-        lease_name=OPERATORS[name].lease,
+        name=declared.name,
+        setup=partial(set_up, declared, options),
+        field_manager=declared.field_manager,
+        lease_namespace=lease_namespace or declared.namespace,
+        lease_name=declared.account,
     )

@@ -3,27 +3,27 @@
 What is said is decided in `operators.staleness`; how it looks, in `staleness_text`.
 """
 
+import re
 import sys
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
 
 import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
-from quarterdeck.cli.durations import Duration, parse_duration
+from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.output import CommandFailed, Output, output_option, show
 
-if TYPE_CHECKING:
-    from quarterdeck.kube import Client
-    from quarterdeck.operators.staleness.evidence import Proof
-    from quarterdeck.operators.staleness.explain import Explanation, Patience
-    from quarterdeck.operators.staleness.probe import Answer
-
-CHECKER_NAMESPACE = "kube-system"
 REFUSED = 3
 """The exit code of a probe that could not be made."""
+NEEDED_TO_READ = "it takes the right to get clusteroperators.config.openshift.io"
+NEEDED_TO_PROBE = (
+    "a probe needs get, watch and patch of clusteroperators.config.openshift.io "
+    "and patch of clusteroperators/status"
+)
 
 
 class CannotProbe(CommandFailed):
@@ -32,27 +32,39 @@ class CannotProbe(CommandFailed):
     exit_code = REFUSED
 
 
+def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """The argument NAME, which goes into a path: what can be no name ends the command here."""
+    if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
+        raise CommandFailed(
+            f"{value!r} cannot be the name of a ClusterOperator; all there are: "
+            "kubectl get clusteroperators"
+        )
+    return value
+
+
 @click.group()
 def staleness() -> None:
     """Say whether a cluster operator still updates its conditions."""
 
 
 @staleness.command()
-@click.argument("name")
+@click.argument("name", callback=_a_name)
 @click.option(
     "--interval",
     type=Duration(whole=True),
-    help="The checker's interval.  [default: that of the checker in kube-system, else 10m]",
+    help="The checker's interval.  [default: as the checkers say, else 10m]",
 )
 @click.option(
-    "--keep-upgradeable-false", is_flag=True, help="As the checker was told; see `run --help`."
+    "--keep-upgradeable-false/--no-keep-upgradeable-false",
+    default=None,
+    help="Whether the checker leaves an Upgradeable=False alone.  [default: as the checkers say]",
 )
 @cluster_access
 @output_option
 def explain(
     name: str,
     interval: timedelta | None,
-    keep_upgradeable_false: bool,
+    keep_upgradeable_false: bool | None,
     ask: Callable[..., Any],
     output: Output,
 ) -> None:
@@ -62,19 +74,18 @@ def explain(
     stands challenged and has not answered yet, 2 when that could not be found out.
     """
     from quarterdeck.cli.staleness_text import as_text
+    from quarterdeck.operators.staleness import inspect
     from quarterdeck.operators.staleness.decide import State
     from quarterdeck.operators.staleness.explain import EXIT_CODES
 
-    async def question(client: "Client") -> "Explanation":
-        return await look(client, name, interval, keep_upgradeable_false)
-
-    found = ask(question)
+    with _told_in_one_line(name, NEEDED_TO_READ):
+        found = ask(lambda client: inspect.explain(client, name, interval, keep_upgradeable_false))
     show(msgspec.to_builtins(found), output, lambda: as_text(found))
     sys.exit(EXIT_CODES[State(found.state)])
 
 
 @staleness.command()
-@click.argument("name")
+@click.argument("name", callback=_a_name)
 @click.option(
     "--timeout",
     type=Duration(),
@@ -92,122 +103,39 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
     not or only in part, 3 when it could not be asked because it stands challenged or is stale.
     """
     from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text
+    from quarterdeck.operators.staleness.probe import probe as ask_operator
 
-    async def question(client: "Client") -> "list[Answer]":
-        return await ask_operator(client, name, timeout.total_seconds())
-
-    answers = ask(question)
     seconds = timeout.total_seconds()
-    show(answers_as_data(name, answers), output, lambda: answers_as_text(name, answers, seconds))
+    with _told_in_one_line(name, NEEDED_TO_PROBE):
+        outcome = ask(lambda client: ask_operator(client, name, seconds))
+    answers = outcome.answers
+    show(
+        answers_as_data(name, answers),
+        output,
+        lambda: answers_as_text(name, answers, seconds, put_back=outcome.put_back),
+    )
     sys.exit(0 if all(one.seconds is not None for one in answers) else 1)
 
 
-async def look(
-    client: "Client", name: str, interval: timedelta | None, keep_upgradeable_false: bool
-) -> "Explanation":
-    """Everything about one operator, read from the cluster."""
-    from quarterdeck.kube import NotFound
-    from quarterdeck.operators.staleness.decide import Case, decide
-    from quarterdeck.operators.staleness.evidence import has_managed_fields
-    from quarterdeck.operators.staleness.explain import explanation
-    from quarterdeck.operators.staleness.sightings import Sightings
-    from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
-
-    patience = await _patience(client, interval, keep_upgradeable_false)
-    try:
-        obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-    except NotFound as error:
-        raise CommandFailed(
-            f"{error.message}; all there are: kubectl get clusteroperators"
-        ) from None
-    lease = await _lease(client, obj)
-    now = client.server_time() or datetime.now(UTC)
-    case = Case(
-        object=obj,
-        now=now,
-        interval=patience.interval,
-        keep_upgradeable_false=patience.keep_upgradeable_false,
-        lease=lease,
-        seen=Sightings().look(obj, now),
-    )
-    dated = has_managed_fields(obj)
-    return explanation(name, decide(case), now, patience, lease, dated=dated)
-
-
-async def ask_operator(client: "Client", name: str, timeout: float) -> "list[Answer]":
-    """The operator's answers; an error that says what is in the way."""
+@contextmanager
+def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
+    """What is in the way of a question, with what helps."""
     from quarterdeck.kube import Forbidden, NotFound
-    from quarterdeck.operators.staleness.probe import Refused, probe
+    from quarterdeck.operators.staleness.probe import Interrupted, Refused
+    from quarterdeck.status.inspect import NO_DEFINITION
 
     try:
-        return await probe(client, name, timeout)
+        yield
+    except Interrupted as error:
+        click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
+        sys.exit(128 + error.number)
     except Refused as error:
         raise CannotProbe(str(error)) from None
     except NotFound as error:
+        if name not in error.message:
+            raise CommandFailed(NO_DEFINITION) from None
         raise CommandFailed(
             f"{error.message}; all there are: kubectl get clusteroperators"
         ) from None
     except Forbidden as error:
-        raise CommandFailed(
-            f"{error.message}; a probe needs get and watch of clusteroperators.config.openshift.io "
-            "and patch of clusteroperators/status"
-        ) from None
-
-
-async def _patience(
-    client: "Client", interval: timedelta | None, keep_upgradeable_false: bool
-) -> "Patience":
-    """The settings as given, else as a checker in the cluster has them, else the defaults."""
-    from quarterdeck.operators.staleness.explain import (
-        INTERVAL_FLAG,
-        KEEP_FLAG,
-        Patience,
-        running_with,
-    )
-    from quarterdeck.operators.staleness.settings import Settings
-
-    if interval is not None:
-        return Patience(
-            interval=interval, keep_upgradeable_false=keep_upgradeable_false, source="as given"
-        )
-    found = running_with(await _checkers(client))
-    if found is None:
-        return Patience(
-            interval=Settings().interval,
-            keep_upgradeable_false=keep_upgradeable_false,
-            source=f"the default; no checker was found in {CHECKER_NAMESPACE}",
-        )
-    where, arguments = found
-    texts = [arg.removeprefix(INTERVAL_FLAG) for arg in arguments if arg.startswith(INTERVAL_FLAG)]
-    return Patience(
-        interval=(parse_duration(texts[-1]) if texts else None) or Settings().interval,
-        keep_upgradeable_false=keep_upgradeable_false or KEEP_FLAG in arguments,
-        source=f"of {where}",
-    )
-
-
-async def _checkers(client: "Client") -> list[dict[str, Any]]:
-    from quarterdeck.api.meta import PODS
-    from quarterdeck.kube import Forbidden
-
-    try:
-        found = await client.list(
-            PODS, CHECKER_NAMESPACE, label_selector="app=quarterdeck-staleness"
-        )
-    except Forbidden:
-        return []
-    return found.items
-
-
-async def _lease(client: "Client", obj: dict[str, Any]) -> "Proof | None":
-    from quarterdeck.api.meta import LEASES
-    from quarterdeck.kube import Forbidden, NotFound
-    from quarterdeck.operators.staleness.leases import named_leases, newest, renewal
-
-    proofs = []
-    for key in named_leases(obj):
-        try:
-            proofs.append(renewal(await client.get(LEASES, key.name, key.namespace)))
-        except (NotFound, Forbidden):
-            continue
-    return newest(proofs)
+        raise CommandFailed(f"{error.message}; {rights}") from None

@@ -8,16 +8,18 @@ import click
 
 from quarterdeck.api.times import format_time
 from quarterdeck.cli.durations import show_duration
-from quarterdeck.cli.output import table
+from quarterdeck.cli.output import readable, table
 from quarterdeck.operators.staleness.decide import State
 from quarterdeck.operators.staleness.explain import Explanation
 from quarterdeck.operators.staleness.probe import Answer
+from quarterdeck.terminal import cut
 
 _COLOURS = {State.ALIVE: "green", State.CHALLENGED: "yellow", State.STALE: "red"}
 
 
 def as_text(found: Explanation) -> str:
     """The state and the next action, and below them what they rest on."""
+    found = readable(found)
     colour = _COLOURS.get(State(found.state))
     facts = [
         ("operator", found.name),
@@ -32,8 +34,11 @@ def as_text(found: Explanation) -> str:
     interval = show_duration(found.interval_seconds)
     facts += [
         ("interval", f"{interval} ({found.interval_from})"),
-        ("next", _next(found)),
     ]
+    if found.keep_upgradeable_false or found.forbids_upgrades:
+        kept = "left alone" if found.keep_upgradeable_false else "treated like the others"
+        facts.append(("upgradeable", f"an Upgradeable=False is {kept} ({found.keep_from})"))
+    facts.append(("next", _next(found)))
     if found.note:
         facts.append(("note", found.note))
     width = max(len(name) for name, _ in facts)
@@ -42,6 +47,8 @@ def as_text(found: Explanation) -> str:
         parts.append(_conditions(found))
     if found.writes:
         parts.append(_writes(found))
+    if found.checkers:
+        parts.append(_checkers(found))
     return "\n\n".join(parts)
 
 
@@ -57,17 +64,21 @@ def answers_as_data(name: str, answers: Sequence[Answer]) -> dict[str, Any]:
     }
 
 
-def answers_as_text(name: str, answers: Sequence[Answer], timeout: float) -> str:
-    """A probe for people."""
+def answers_as_text(
+    name: str, answers: Sequence[Answer], timeout: float, *, put_back: bool = True
+) -> str:
+    """A probe for people; `put_back` says whether messages were put back by us."""
     missing = [one.type for one in answers if one.seconds is None]
     limit = show_duration(timeout)
+    rest = "put back by us" if put_back else "put back by the operator right after that"
+    all_of_them = f"its messages are {rest if not put_back else 'put back'}"
     if not missing:
         slowest = max(one.seconds or 0.0 for one in answers)
         first = f"{name} answered in {_seconds(slowest)}"
     elif len(missing) < len(answers):
-        first = f"{name} answered in part: not {', '.join(missing)} within {limit}; put back by us"
+        first = f"{name} answered in part: not {', '.join(missing)} within {limit}; {rest}"
     else:
-        first = f"{name} did not answer within {limit}; its messages are put back"
+        first = f"{name} did not answer within {limit}; {all_of_them}"
     rows = [
         [one.type, "no answer" if one.seconds is None else _seconds(one.seconds)] for one in answers
     ]
@@ -96,7 +107,7 @@ def _conditions(found: Explanation) -> str:
             one.mark or "-",
             _time(one.last_transition_time),
             one.message_owner or "-",
-            " ".join(one.original_message.split())[:60],
+            cut(" ".join(one.original_message.split()), 60),
         ]
         for one in found.conditions
     ]
@@ -116,6 +127,22 @@ def _writes(found: Explanation) -> str:
         for one in found.writes
     ]
     return table(["WRITER", "OPERATION", "LAST WRITE", "PROVES LIFE", "OWNS MESSAGES"], rows)
+
+
+def _checkers(found: Explanation) -> str:
+    rows = [
+        [
+            one.name,
+            show_duration(one.published.interval_seconds) if one.published else "-",
+            ("yes" if one.published.keep_upgradeable_false else "no") if one.published else "-",
+            _time(one.published.at) if one.published else "-",
+            "yes" if one.counts else "no",
+            one.remark or "-",
+        ]
+        for one in found.checkers
+    ]
+    header = ["CHECKER", "INTERVAL", "KEEPS UPGRADEABLE=FALSE", "PUBLISHED", "COUNTS", "REMARK"]
+    return table(header, rows)
 
 
 def _when(time: datetime | None, now: datetime) -> str:

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from quarterdeck.api.meta import DEPLOYMENTS, Key, Object
+from quarterdeck.controller.following import following
 from quarterdeck.kube import Cache, Client, load_kubeconfig
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.testing.answers import (
@@ -122,12 +123,9 @@ class AnswerMonitor:
             deployments: Cache[Object] = Cache(client, DEPLOYMENTS)
             operators.subscribe(lambda it: self._operator_changed(it.key, it.new))
             deployments.subscribe(lambda it: self._deployment_changed(it.key, it.new))
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(operators.run(), name="monitor of ClusterOperators")
-                tasks.create_task(deployments.run(), name="monitor of Deployments")
-                await deployments.wait_synced()
-                await operators.wait_synced()
+            async with following(deployments, operators):
                 self._synced.set()
+                await asyncio.Event().wait()
 
     def _operator_changed(self, key: Key, new: Object | None) -> None:
         with self._lock:

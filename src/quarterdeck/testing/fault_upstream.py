@@ -11,7 +11,7 @@ from yarl import URL
 
 from quarterdeck.kube import Connection
 from quarterdeck.kube.connection import verified_tls
-from quarterdeck.kube.sockets import Sockets
+from quarterdeck.kube.wires import Sockets
 from quarterdeck.testing.faults import Cut, Stall
 
 # kubectl asks for a password when a kubeconfig has no credentials at all.

@@ -6,7 +6,8 @@ from typing import Any
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Answer
 from quarterdeck.localcluster.controlplane import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess, eventually
+from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.waiting import eventually
 
 CONFIGS = "/apis/operator.openshift.io/v1alpha1/clusterversionoperators"
 GATES = "/apis/config.openshift.io/v1/featuregates"

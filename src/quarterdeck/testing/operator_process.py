@@ -5,31 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
-
-LIMIT = 60.0
-"""Seconds that a test waits for what should take well under one."""
-
-
-def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T:
-    """The first answer that is not None or False; fails with `what` was waited for."""
-    deadline = time.monotonic() + limit
-    while True:
-        answer = look()
-        if answer is not None and answer is not False:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {limit:.0f} s: {what}")
-        time.sleep(0.05)
+from quarterdeck.testing.waiting import LIMIT, eventually
 
 
 class OperatorProcess:

@@ -14,8 +14,9 @@
 
 Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
 makes one of its own with `new_control_plane`. A test that makes cluster-scoped objects asks for
-`clean_cluster`, so that the next one finds none; a namespace that it made takes the controller
-manager at least five seconds to remove, which is why `namespace` does not wait for its own.
+`clean_cluster`, so that the next one finds none; the namespaces that it made are emptied and gone.
+The controller manager takes at least five seconds for that, which is why `namespace` does not wait
+for its own.
 """
 
 from collections.abc import Iterator

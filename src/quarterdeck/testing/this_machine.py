@@ -1,15 +1,17 @@
 """What tests do with the node `this-machine`: apply, wait, read logs, kill.
 
-Synchronous, through the pinned kubectl, as an administrator would.
+Synchronous: logs, roll-outs and deletions through the pinned kubectl, as an administrator would;
+what a test waits for by requests of its own, as a start of kubectl takes much longer than those.
 """
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.controlplane import ControlPlane
+from quarterdeck.testing.api_objects import ApiObjects
+from quarterdeck.testing.waiting import until
 
 LIMIT = 90.0
 """Seconds until what a test waits for counts as never coming; it takes one or two when idle."""
@@ -21,6 +23,7 @@ class ThisMachine:
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self.plane = plane
         self.namespace = namespace
+        self._objects = ApiObjects(plane.requests(), namespace)
 
     def kubectl(self, *args: str, check: bool = True, manifest: Object | None = None) -> str:
         """What kubectl printed, in this namespace; errors too when it is not checked."""
@@ -30,7 +33,7 @@ class ThisMachine:
 
     def apply(self, manifest: Object) -> None:
         """Make an object be so."""
-        self.kubectl("apply", "--server-side", "--filename=-", manifest=manifest)
+        self._objects.apply(manifest)
 
     def deploy(self, deployment: Object) -> None:
         """Apply a Deployment and return when it is available, in its latest form."""
@@ -43,14 +46,15 @@ class ThisMachine:
 
     def get(self, kind: str, name: str) -> Object:
         """An object as it is now."""
-        found: Object = json.loads(self.kubectl("get", kind, name, "--output=json"))
-        return found
+        return self._objects.get(kind, name)
+
+    def find(self, kind: str, name: str) -> Any:
+        """An object as it is now; None without one."""
+        return self._objects.find(kind, name)
 
     def list(self, kind: str, selector: str = "") -> list[Object]:
         """The objects of a kind in this namespace, those that a label selector lets through."""
-        answer = self.kubectl("get", kind, f"--selector={selector}", "--output=json")
-        items: list[Object] = json.loads(answer)["items"]
-        return items
+        return self._objects.list(kind, selector)
 
     def wait_pod(self, name: str, wanted: Callable[[Object], Any]) -> Object:
         """The pod, when it is as wanted."""
@@ -61,13 +65,7 @@ class ThisMachine:
         self, look: Callable[[], Any], wanted: Callable[[Any], Any] = bool, limit: float = LIMIT
     ) -> Any:
         """What is seen, when it is as wanted; fails with the last sight of it."""
-        deadline = time.monotonic() + limit
-        while True:
-            seen = look()
-            if wanted(seen):
-                return seen
-            assert time.monotonic() < deadline, f"not so within {limit:.0f} s: {seen}"
-            time.sleep(0.05)
+        return until(look, wanted, "as wanted", limit)
 
     def logs(self, pod: str, *flags: str, check: bool = True) -> str:
         """What `kubectl logs` says with these flags."""

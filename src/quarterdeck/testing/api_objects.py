@@ -1,0 +1,147 @@
+"""Objects of a cluster by kubectl's words for their kinds, read and written without kubectl.
+
+    objects = ApiObjects(control_plane.requests(), "default")
+    objects.find("deployment", "web")          # None without one
+    objects.list("pods", selector="app=web")
+
+A start of kubectl takes about 70 ms of CPU. A test that waits looks twenty times a second, and
+takes that time from the test beside it; a request of its own takes 4 ms.
+"""
+
+import json
+import time
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.api_request import Answer, Requests
+from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.testing.waiting import PAUSE
+
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_MANAGER = "kubectl"
+"""The field manager of both ways to apply, so that what one applies the other can take away."""
+_UNKNOWN_LIMIT = 5.0
+"""Seconds; the kinds of a definition that has just come are not yet in discovery."""
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """Where the objects of a kind are."""
+
+    root: str
+    """The path of the group's version: `/apis/apps/v1`."""
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str) -> str:
+        within = f"/namespaces/{namespace}" if self.namespaced else ""
+        return f"{self.root}{within}/{self.plural}"
+
+
+class ApiObjects:
+    """The objects of one namespace, and those of no namespace, as administrator."""
+
+    def __init__(self, requests: Requests, namespace: str) -> None:
+        self.namespace = namespace
+        self._requests = requests
+        self._kinds: dict[str, _Kind] = {}
+
+    def find(self, kind: str, name: str, *, namespace: str = "") -> Any:
+        """The object as it is now; None without one."""
+        answer = self._requests.send("GET", self._path(kind, name, namespace))
+        return None if answer.status == 404 else self._checked(answer, f"get {kind} {name}")
+
+    def get(self, kind: str, name: str, *, namespace: str = "") -> Object:
+        """The object as it is now; fails without one."""
+        answer = self._requests.send("GET", self._path(kind, name, namespace))
+        found: Object = self._checked(answer, f"get {kind} {name}")
+        return found
+
+    def list(self, kind: str, selector: str = "", *, namespace: str = "") -> list[Object]:
+        """The objects of a kind in the namespace, those that a label selector lets through.
+
+        As with kubectl, each says its kind.
+        """
+        path = f"{self._path(kind, '', namespace)}?labelSelector={quote(selector)}"
+        found = self._checked(self._requests.send("GET", path), f"get {kind}")
+        about = {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
+        return [about | item for item in found["items"] or ()]
+
+    def apply(self, obj: Object) -> Object:
+        """Make an object be so, by server-side apply with force; the object after it."""
+        meta, group = obj["metadata"], obj["apiVersion"].rpartition("/")[0]
+        kind = f"{obj['kind'].lower()}.{group}" if group else obj["kind"].lower()
+        path = self._path(kind, meta["name"], meta.get("namespace", ""))
+        query = f"?fieldManager={_MANAGER}&force=true&fieldValidation=Strict"
+        applied: Object = self._checked(
+            self._requests.send(
+                "PATCH", path + query, json.dumps(obj).encode(), "application/apply-patch+yaml"
+            ),
+            f"apply {kind} {meta['name']}",
+        )
+        return applied
+
+    def patch(
+        self, kind: str, name: str, patch: Object, *, subresource: str = "", namespace: str = ""
+    ) -> Object:
+        """Change an object, or its status, by a merge patch; the object after it."""
+        path = self._path(kind, name, namespace) + (f"/{subresource}" if subresource else "")
+        body = json.dumps(patch).encode()
+        answer = self._requests.send(
+            "PATCH", f"{path}?fieldManager={_MANAGER}-patch", body, "application/merge-patch+json"
+        )
+        changed: Object = self._checked(answer, f"patch {kind} {name}")
+        return changed
+
+    def delete(self, kind: str, name: str, *, namespace: str = "") -> bool:
+        """Delete an object, and in the background what it owns; whether there was one."""
+        path = f"{self._path(kind, name, namespace)}?propagationPolicy=Background"
+        answer = self._requests.send("DELETE", path)
+        if answer.status != 404:
+            self._checked(answer, f"delete {kind} {name}")
+        return answer.status != 404
+
+    def _path(self, kind: str, name: str, namespace: str) -> str:
+        collection = self._kind(kind).path(namespace or self.namespace)
+        return f"{collection}/{name}" if name else collection
+
+    def _kind(self, word: str) -> _Kind:
+        deadline = time.monotonic() + _UNKNOWN_LIMIT
+        while word not in self._kinds:
+            self._kinds = self._discovered()
+            if word in self._kinds:
+                break
+            if time.monotonic() > deadline:
+                raise LocalClusterError(f"the API server serves nothing that is called {word}")
+            time.sleep(PAUSE)
+        return self._kinds[word]
+
+    def _discovered(self) -> dict[str, _Kind]:
+        """All that is served, by each word that kubectl takes for it; the first group wins."""
+        found: dict[str, _Kind] = {}
+        for root in ("/api", "/apis"):
+            answer = self._requests.send("GET", root, accept=_DISCOVERY)
+            for group in self._checked(answer, "discovery")["items"]:
+                name, version = group["metadata"].get("name", ""), group["versions"][0]
+                base = "/".join(filter(None, (root, name, version["version"])))
+                for resource in version.get("resources") or ():
+                    plural = resource["resource"]
+                    kind = _Kind(base, plural, resource["scope"] == "Namespaced")
+                    words = {plural, resource.get("singularResource", ""), *_short(resource)}
+                    words.add(resource.get("responseKind", {}).get("kind", "").lower())
+                    for word in words:
+                        found.setdefault(word, kind)
+                        found.setdefault(f"{word}.{name}", kind)
+        return found
+
+    def _checked(self, answer: Answer, what: str) -> Any:
+        if not answer.ok:
+            said = answer.body.decode(errors="replace")
+            raise LocalClusterError(f"{what}: {answer.status} {said}")
+        return answer.json()
+
+
+def _short(resource: Object) -> list[str]:
+    return list(resource.get("shortNames") or ())

@@ -1,0 +1,52 @@
+"""The one way in which tests wait: look again until it is so, with a wide limit and a name."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LIMIT = 60.0
+"""Seconds that a test waits for what should take well under one."""
+PAUSE = 0.05
+"""Seconds between two looks."""
+
+
+def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T:
+    """The first answer that is neither None nor False; fails naming `what` was waited for."""
+    answer = until(look, _is_there, what, limit)
+    assert answer is not None
+    return answer
+
+
+def until(
+    look: Callable[[], T], wanted: Callable[[T], object], what: str, limit: float = LIMIT
+) -> T:
+    """What is seen, when it is as wanted; fails naming `what`, and the last that was seen."""
+    deadline = time.monotonic() + limit
+    while not wanted(seen := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit:.0f} s: {what}; seen at last: {seen}")
+        time.sleep(PAUSE)
+    return seen
+
+
+async def eventually_async(
+    look: Callable[[], T | Awaitable[T | None] | None], what: str, limit: float = LIMIT
+) -> T:
+    """The same in an event loop; `look` may be a plain function or a coroutine function."""
+    deadline = time.monotonic() + limit
+    while True:
+        seen = look()
+        answer = await seen if inspect.isawaitable(seen) else seen
+        if answer is not None and answer is not False:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit:.0f} s: {what}; seen at last: {answer}")
+        await asyncio.sleep(PAUSE)
+
+
+def _is_there(answer: object) -> bool:
+    return answer is not None and answer is not False
