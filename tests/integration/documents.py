@@ -9,7 +9,6 @@ from pathlib import Path
 
 from quarterdeck.localcluster.binaries import Binaries
 
-DOCS = Path(__file__).parents[2] / "docs"
 LIMIT = 280
 """Seconds; a cluster is started and stopped within it."""
 

@@ -1,16 +1,20 @@
-"""The sample operator under its own account, in a namespace of the test's own."""
+"""Who writes: the sample operator under its own account, a writer, and somebody else."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.integration.controller.writer import Writer
+from tests.places import DEPLOY
 
+from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.operator_process import StartOperator, operator_processes
 
-DEPLOYED = Path(__file__).parents[3] / "deploy" / "sample" / "rbac.yaml"
+DEPLOYED = DEPLOY / "sample" / "rbac.yaml"
 NAMESPACE = "quarterdeck-sample"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REPORTED = "/apis/config.openshift.io/v1/clusteroperators/sample"
@@ -33,6 +37,7 @@ def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) ->
     """
     user = f"system:serviceaccount:{namespace}:sample-operator"
     grant_reporting(control_plane, namespace, user)
+    objects = ApiObjects(control_plane.requests(), namespace)
     for manifest in yaml.safe_load_all(DEPLOYED.read_text()):
         match manifest["kind"]:
             case "Namespace":
@@ -46,8 +51,7 @@ def sample_user(control_plane: ControlPlane, crds: list[str], namespace: str) ->
                 manifest["kind"] = "RoleBinding"
                 manifest["roleRef"] |= {"kind": "Role", "name": f"sample-{namespace}"}
                 manifest["metadata"]["namespace"] = NAMESPACE
-        text = yaml.safe_dump(in_namespace(manifest, namespace))
-        control_plane.kubectl("apply", "-f", "-", input=text)
+        objects.apply(in_namespace(manifest, namespace))
     yield user
     for path in (f"{RBAC}/clusterroles/{user}", f"{RBAC}/clusterrolebindings/{user}", REPORTED):
         control_plane.requests().send("DELETE", path)
@@ -85,3 +89,15 @@ def run_sample(
         tmp_path, "--operator=sample", f"--kubeconfig={kubeconfig}", *where
     ) as start:
         yield start
+
+
+@pytest.fixture
+def writer(control_plane: ControlPlane, crds: list[str], namespace: str) -> Writer:
+    return Writer(control_plane, namespace)
+
+
+@pytest.fixture
+async def admin(kubeconfig: Path) -> AsyncIterator[Client]:
+    """Somebody else."""
+    async with Client(load_kubeconfig(kubeconfig)) as client:
+        yield client

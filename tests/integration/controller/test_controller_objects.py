@@ -1,65 +1,15 @@
 """Reading and writing owned objects: only what is needed, and fenced. On a real API server."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.controller.writer import Writer
 
-from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, SECRETS, Key, Object, Resource
+from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, SECRETS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES, NoteSpec, NoteStatus
 from quarterdeck.controller import Objects, key_of, owned_by
-from quarterdeck.kube import AlreadyExists, Cache, Client, Conflict, load_kubeconfig
-from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.audit import writes_by
-
-MANAGER = "test-operator"
-
-
-class Writer:
-    """A user of its own, so that the server's audit log tells its writes from others'."""
-
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._log = control_plane.audit_log
-        self._user = f"writer-{namespace}"
-        self.kubeconfig = control_plane.kubeconfig_for(self._user, ["system:masters"])
-
-    def writes(self) -> list[str]:
-        """The writes that were accepted."""
-        return [f"{it.verb} {it.code}" for it in writes_by(self._log, self._user) if it.code < 400]
-
-    @asynccontextmanager
-    async def objects(
-        self, resource: Resource[Any], namespace: str, *, follow: bool = True
-    ) -> AsyncIterator[Objects[Any]]:
-        """The objects of a kind; if not followed, the cache stays as it is after its first list."""
-        async with Client(load_kubeconfig(self.kubeconfig)) as client:
-            cache: Cache[Any] = Cache(client, resource, namespace=namespace, own_manager=MANAGER)
-            following = asyncio.create_task(cache.run())
-            try:
-                async with asyncio.timeout(60):
-                    await cache.wait_synced()
-                if not follow:
-                    following.cancel()
-                    await asyncio.gather(following, return_exceptions=True)
-                yield Objects(resource, cache, client, MANAGER)
-            finally:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-
-
-@pytest.fixture
-def writer(control_plane: ControlPlane, crds: list[str], namespace: str) -> Writer:
-    return Writer(control_plane, namespace)
-
-
-@pytest.fixture
-async def admin(kubeconfig: Path) -> AsyncIterator[Client]:
-    """Somebody else."""
-    async with Client(load_kubeconfig(kubeconfig)) as client:
-        yield client
+from quarterdeck.kube import AlreadyExists, Client, Conflict
 
 
 async def settle(objects: Objects[Any], desired: Object) -> Any:
@@ -126,7 +76,7 @@ async def test_a_changed_value_is_one_write(writer: Writer, namespace: str) -> N
 async def test_a_field_that_is_no_longer_wanted_is_removed(
     writer: Writer, namespace: str, applied_before: bool
 ) -> None:
-    """Also one that was created, which the server books differently from one applied."""
+    """Also one that was created: the server records its ownership in another way."""
     async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
         await config_maps.ensure(config_map(namespace, a="1", b="2"))
         if applied_before:

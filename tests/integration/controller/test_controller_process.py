@@ -5,13 +5,16 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from tests.integration.controller.processes import LIMIT, make_process, operator, running, when
 from tests.integration.objects import config_map
 
+from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, LEASES, SECRETS, Key, Object
+from quarterdeck.api.samples_v1alpha1 import NOTES, Note, NoteStatus
 from quarterdeck.controller import (
     DONE,
     Controller,
@@ -20,58 +23,13 @@ from quarterdeck.controller import (
     LeadershipLost,
     Manager,
     NothingToRun,
-    Operator,
-    Process,
     Result,
-    Settings,
+    StatusWriter,
+    TaskEnded,
     Timing,
     Watch,
 )
 from quarterdeck.kube import Client, load_kubeconfig
-
-LIMIT = 60.0
-
-
-def operator(name: str, setup: Callable[[Manager], None], namespace: str = "default") -> Operator:
-    return Operator(
-        name=name,
-        setup=setup,
-        field_manager=f"test-{name}",
-        lease_namespace=namespace,
-        lease_name=name,
-    )
-
-
-def make_process(
-    kubeconfig: Path, operators: list[Operator], namespace: str, election: Timing | None = None
-) -> Process:
-    settings = Settings(
-        identity="test",
-        namespace=namespace,
-        election=election,
-        probe_address="127.0.0.1:0",
-        drain=10,
-    )
-    return Process(operators, load_kubeconfig(kubeconfig), settings)
-
-
-@asynccontextmanager
-async def running(process: Process) -> AsyncIterator["asyncio.Task[None]"]:
-    task = asyncio.create_task(process.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def when(condition: Callable[[], bool], task: "asyncio.Task[None]") -> None:
-    """Return when the condition holds; fail with the process if that ends first."""
-    async with asyncio.timeout(LIMIT):
-        while not condition():
-            if task.done():
-                await task
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -89,7 +47,7 @@ class Recording:
         self._needs_leader = needs_leader
 
     def setup(self, manager: Manager) -> None:
-        watches = [Watch(CONFIG_MAPS)]
+        watches = [Watch(manager.cache(CONFIG_MAPS))]
         controller = Controller(
             self._name, self._reconcile, watches, needs_leader=self._needs_leader
         )
@@ -116,6 +74,28 @@ async def test_an_operator_that_fails_to_start_is_reported_and_the_others_work(
         await client.create(CONFIG_MAPS, config_map(namespace, "x"))
         await when(lambda: Key(namespace, "x") in good.seen, task)
         assert process.readiness() == {"good": "", "broken": "failed to start: no such thing"}
+
+
+async def test_a_set_up_that_failed_leaves_the_names_of_its_controllers_to_others(
+    kubeconfig: Path, namespace: str, client: Client
+) -> None:
+    def broken(manager: Manager) -> None:
+        group = manager.group("g")
+        Recording("same").setup(manager)
+        group.add(Controller("in-group", Recording()._reconcile, [Watch(group.cache(SECRETS))]))
+        raise RuntimeError("no such thing")
+
+    good, other = Recording("same"), Recording("in-group")
+    operators = [
+        operator("broken", broken),
+        operator("good", good.setup),
+        operator("other", other.setup),
+    ]
+    process = make_process(kubeconfig, operators, namespace)
+    await client.create(CONFIG_MAPS, config_map(namespace, "x"))
+    async with running(process) as task:
+        await when(lambda: all(Key(namespace, "x") in it.seen for it in (good, other)), task)
+        assert process.readiness()["broken"] == "failed to start: no such thing"
 
 
 async def test_a_second_controller_of_the_same_name_is_refused(
@@ -155,7 +135,7 @@ async def test_a_controller_that_crashes_takes_the_process_down(
         async def reconcile(key: Key) -> Result:
             return DONE
 
-        manager.add(Controller("bad", reconcile, [Watch(CONFIG_MAPS, bad_mapping)]))
+        manager.add(Controller("bad", reconcile, [Watch(manager.cache(CONFIG_MAPS), bad_mapping)]))
 
     await client.create(CONFIG_MAPS, config_map(namespace, "x"))
     process = make_process(kubeconfig, [operator("bad", setup)], namespace)
@@ -193,7 +173,7 @@ async def test_a_write_after_the_renew_deadline_is_not_sent(
     """A reconcile that stands still for longer than the deadline finds its write refused."""
 
     def setup(manager: Manager) -> None:
-        config_maps = manager.objects(CONFIG_MAPS)
+        config_maps = manager.objects(CONFIG_MAPS, writes=["ensure"])
 
         async def reconcile(key: Key) -> Result:
             if key.name == "trigger":
@@ -202,7 +182,7 @@ async def test_a_write_after_the_renew_deadline_is_not_sent(
                 await config_maps.ensure(config_map(namespace, "late"))
             return DONE
 
-        manager.add(Controller("late", reconcile, [Watch(CONFIG_MAPS)]))
+        manager.add(Controller("late", reconcile, [Watch(config_maps)]))
 
     await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
     times = Timing(duration=3, deadline=2, retry=0.5)
@@ -221,7 +201,7 @@ async def test_a_process_that_is_told_to_stop_ends_what_it_began_and_hands_the_l
     stopped: list[Manager] = []
 
     def setup(manager: Manager) -> None:
-        config_maps = manager.objects(CONFIG_MAPS)
+        config_maps = manager.objects(CONFIG_MAPS, writes=["ensure"])
         stopped.append(manager)
 
         async def reconcile(key: Key) -> Result:
@@ -231,7 +211,7 @@ async def test_a_process_that_is_told_to_stop_ends_what_it_began_and_hands_the_l
                 await config_maps.ensure(config_map(namespace, "made"))
             return DONE
 
-        manager.add(Controller("slow", reconcile, [Watch(CONFIG_MAPS)]))
+        manager.add(Controller("slow", reconcile, [Watch(config_maps)]))
 
     await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
     process = make_process(kubeconfig, [operator("slow", setup, namespace)], namespace, Timing())
@@ -258,7 +238,7 @@ async def test_an_invalid_spec_is_not_tried_again_until_it_changes(
                 raise InvalidSpec("data.size", "-1", "give a positive number")
             return DONE
 
-        manager.add(Controller("strict", reconcile, [Watch(CONFIG_MAPS)]))
+        manager.add(Controller("strict", reconcile, [Watch(manager.cache(CONFIG_MAPS))]))
 
     process = make_process(kubeconfig, [operator("strict", setup)], namespace)
     bad, good = Key(namespace, "bad"), Key(namespace, "good")
@@ -301,7 +281,7 @@ async def test_what_an_operator_wrote_is_in_the_cache_when_the_write_returns(
     found: list[Object | None] = []
 
     def setup(manager: Manager) -> None:
-        config_maps = manager.objects(CONFIG_MAPS)
+        config_maps = manager.objects(CONFIG_MAPS, writes=["ensure"])
 
         async def reconcile(key: Key) -> Result:
             if key.name == "trigger" and not found:
@@ -309,7 +289,7 @@ async def test_what_an_operator_wrote_is_in_the_cache_when_the_write_returns(
                 found.append(config_maps.get(Key(namespace, "made")))
             return DONE
 
-        manager.add(Controller("maker", reconcile, [Watch(CONFIG_MAPS)]))
+        manager.add(Controller("maker", reconcile, [Watch(config_maps)]))
 
     process = make_process(kubeconfig, [operator("maker", setup)], namespace)
     await client.create(CONFIG_MAPS, config_map(namespace, "trigger"))
@@ -338,7 +318,7 @@ async def test_events_about_the_same_thing_become_one_series(
                 took.append(time.monotonic() - began)
             return DONE
 
-        manager.add(Controller("chatty", reconcile, [Watch(CONFIG_MAPS)]))
+        manager.add(Controller("chatty", reconcile, [Watch(config_maps)]))
 
     await client.create(CONFIG_MAPS, config_map(namespace, "x"))
     process = make_process(kubeconfig, [operator("chatty", setup)], namespace)
@@ -350,3 +330,79 @@ async def test_events_about_the_same_thing_become_one_series(
                 events = (await client.list(EVENTS, namespace)).items
     assert sorted(len(event["note"]) for event in events) == [5, 1022]
     assert took[0] < 1
+
+
+async def test_a_task_that_is_cancelled_from_inside_ends_the_process_with_its_reason(
+    kubeconfig: Path, namespace: str
+) -> None:
+    async def leaks() -> None:
+        lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lost.cancel()
+        await lost
+
+    def setup(manager: Manager) -> None:
+        manager.cache(CONFIG_MAPS)
+        manager.add_task("engine", leaks)
+
+    process = make_process(kubeconfig, [operator("leaky", setup)], namespace)
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(TaskEnded, match="engine was cancelled from inside"):
+            await process.run()
+
+
+async def test_a_bad_object_says_so_once_and_when_it_is_mended_no_more(
+    kubeconfig: Path, namespace: str, client: Client, crds: list[str]
+) -> None:
+    def status(note: Note, reason: str, message: str, now: datetime) -> NoteStatus:
+        ready = Condition(
+            type="Ready",
+            status="False" if message else "True",
+            reason=reason,
+            message=message,
+            last_transition_time=now,
+        )
+        same = any((it.reason, it.message) == (reason, message) for it in note.status.conditions)
+        conditions = note.status.conditions if same else (ready,)
+        return NoteStatus(observed_generation=note.metadata.generation, conditions=conditions)
+
+    runs: list[Key] = []
+
+    def setup(manager: Manager) -> None:
+        notes = manager.objects(NOTES, writes=["status"])
+
+        async def reconcile(key: Key) -> Result:
+            note = notes.get(key)
+            assert note is not None
+            runs.append(key)
+            if note.spec.text == "bad":
+                raise InvalidSpec("spec.text", note.spec.text, "write something good")
+            await notes.set_status(note, status(note, "Fine", "", manager.now()))
+            return DONE
+
+        told = StatusWriter(notes, status)
+        manager.add(Controller("teller", reconcile, [Watch(notes)], status=told))
+
+    async def ready() -> str:
+        found = await client.get(NOTES, "x", namespace)
+        return next((it.reason + ": " + it.message for it in found.status.conditions), "")
+
+    async def says(wanted: str) -> None:
+        async with asyncio.timeout(LIMIT):
+            while await ready() != wanted:  # noqa: ASYNC110 - the server is asked
+                await asyncio.sleep(0.05)
+
+    note = {"apiVersion": NOTES.api_version, "kind": "Note", "spec": {"text": "bad"}}
+    await client.create(NOTES, note | {"metadata": {"namespace": namespace, "name": "x"}})
+    process = make_process(kubeconfig, [operator("teller", setup)], namespace)
+    message = "spec.text: 'bad': write something good"
+    async with running(process) as task:
+        await says(f"InvalidSpec: {message}")
+        # Woken by its own status, once; and by an annotation, which changes nothing.
+        before = len(runs)
+        await client.patch(NOTES, "x", {"metadata": {"annotations": {"a": "1"}}}, namespace)
+        await when(lambda: len(runs) > before, task)
+        await client.patch(NOTES, "x", {"spec": {"text": "good"}}, namespace)
+        await says("Fine: ")
+    events = (await client.list(EVENTS, namespace)).items
+    assert [(it["reason"], it["note"]) for it in events] == [("InvalidSpec", message)]
+    assert "series" not in events[0]

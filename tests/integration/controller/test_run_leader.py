@@ -1,52 +1,49 @@
 """Two replicas of an operator: one leads, and when it goes, the other takes over."""
 
-import json
 import signal
 import time
 
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.audit import requests_by, writes_by
-from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, eventually
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.plugin import Kubectl
+from quarterdeck.testing.waiting import eventually
 
 ELECT = "--leader-elect"
 QUICK = (ELECT, "--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
 
 
-def holder(kubectl: Kubectl, namespace: str) -> str:
-    """Who holds the Lease; empty when nobody does."""
-    path = "jsonpath={.spec.holderIdentity}"
-    return kubectl("get", "lease", "sample-operator", "-n", namespace, "-o", path).stdout
+@pytest.fixture
+def objects(control_plane: ControlPlane, namespace: str) -> ApiObjects:
+    """What is in the test's namespace."""
+    return ApiObjects(control_plane.requests(), namespace)
 
 
 NOTES = 40
 """So many that a paused leader finds work to do before it has read all that it missed."""
 
 
-def write_notes(kubectl: Kubectl, namespace: str, text: str) -> None:
-    notes = [
-        {
-            "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-            "kind": "Note",
-            "metadata": {"name": f"n{number}", "namespace": namespace},
-            "spec": {"text": text},
-        }
-        for number in range(NOTES)
-    ]
-    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": notes})
-    kubectl("apply", "--server-side", "-f", "-", input=items)
+def write_notes(objects: ApiObjects, text: str) -> None:
+    for number in range(NOTES):
+        objects.apply(
+            {
+                "apiVersion": "samples.quarterdeck.dev/v1alpha1",
+                "kind": "Note",
+                "metadata": {"name": f"n{number}"},
+                "spec": {"text": text},
+            }
+        )
 
 
-def wait_written(kubectl: Kubectl, namespace: str, text: str) -> list[str]:
+def wait_written(objects: ApiObjects, text: str) -> list[str]:
     """The versions of all ConfigMaps once they have the text and all notes say so."""
 
     def look() -> list[str] | None:
-        found = kubectl("get", "configmap,note", "-n", namespace, "-o", "json")
-        items = json.loads(found.stdout)["items"]
-        made = [it for it in items if it["kind"] == "ConfigMap" and "text" in it.get("data", {})]
-        notes = [it for it in items if it["kind"] == "Note"]
+        made = [it for it in objects.list("configmaps") if "text" in it.get("data", {})]
+        notes = objects.list("notes")
         seen = [note.get("status", {}).get("observedGeneration") for note in notes]
         if seen != [note["metadata"]["generation"] for note in notes]:
             return None
@@ -59,15 +56,15 @@ def wait_written(kubectl: Kubectl, namespace: str, text: str) -> list[str]:
 
 @pytest.fixture
 def leader_and_standby(
-    run_sample: StartOperator, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, objects: ApiObjects
 ) -> tuple[OperatorProcess, OperatorProcess]:
     """Two replicas, of which the first one leads and has written a ConfigMap."""
     first = run_sample(*QUICK)
     first.logged("leading")
     second = run_sample(*QUICK)
     second.logged("standing by")
-    write_notes(kubectl, namespace, "by the first")
-    wait_written(kubectl, namespace, "by the first")
+    write_notes(objects, "by the first")
+    wait_written(objects, "by the first")
     return first, second
 
 
@@ -83,22 +80,20 @@ def test_only_the_leader_works_and_the_standby_is_ready(
 
 def test_when_the_leader_is_killed_the_other_takes_over(
     leader_and_standby: tuple[OperatorProcess, OperatorProcess],
-    kubectl: Kubectl,
-    namespace: str,
+    objects: ApiObjects,
 ) -> None:
     """With -9 nothing is handed back: the Lease has to run out first."""
     leader, standby = leader_and_standby
     leader.kill()
-    write_notes(kubectl, namespace, "by the second")
-    wait_written(kubectl, namespace, "by the second")
+    write_notes(objects, "by the second")
+    wait_written(objects, "by the second")
     assert standby.lines("leading")
 
 
 def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
     leader_and_standby: tuple[OperatorProcess, OperatorProcess],
-    kubectl: Kubectl,
+    objects: ApiObjects,
     control_plane: ControlPlane,
-    namespace: str,
     sample_user: str,
 ) -> None:
     """It wakes up with a stale view and believes to lead; its successor's work stays."""
@@ -112,9 +107,9 @@ def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
     leader.send(signal.SIGSTOP)
     # When the paused one wakes, it reads note by note what it missed, and what it then does
     # about a ConfigMap is decided upon a view that is no longer so.
-    write_notes(kubectl, namespace, "by the second")
+    write_notes(objects, "by the second")
     standby.logged("leading")
-    versions = wait_written(kubectl, namespace, "by the second")
+    versions = wait_written(objects, "by the second")
     before = writes_by(control_plane.audit_log, sample_user)
 
     leader.send(signal.SIGCONT)
@@ -123,11 +118,11 @@ def test_a_leader_that_was_paused_past_its_lease_exits_and_writes_nothing(
     assert last["event"] == "exiting"
     assert last["reason"].startswith("LeadershipLost")
     assert writes_by(control_plane.audit_log, sample_user) == before
-    assert wait_written(kubectl, namespace, "by the second") == versions
+    assert wait_written(objects, "by the second") == versions
 
 
 def test_a_leader_that_is_stopped_hands_the_lease_back(
-    run_sample: StartOperator, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, objects: ApiObjects
 ) -> None:
     """The next one need not wait for the Lease to run out, which would take a minute here."""
     slow = (ELECT, "--lease-duration=60", "--renew-deadline=40", "--retry-period=1")
@@ -141,20 +136,20 @@ def test_a_leader_that_is_stopped_hands_the_lease_back(
     second.logged("leading")
     assert time.monotonic() - stopped_at < 30
     assert [line["event"] for line in first.lines()][-2:] == ["lease handed back", "stopped"]
-    write_notes(kubectl, namespace, "by the second")
-    wait_written(kubectl, namespace, "by the second")
+    write_notes(objects, "by the second")
+    wait_written(objects, "by the second")
     second.send(signal.SIGTERM)
     assert second.wait() == 0
-    assert holder(kubectl, namespace) == ""
+    assert not objects.get("lease", "sample-operator")["spec"].get("holderIdentity")
 
 
 def test_a_leader_whose_lease_was_taken_exits(
-    run_sample: StartOperator, kubectl: Kubectl, namespace: str
+    run_sample: StartOperator, objects: ApiObjects
 ) -> None:
     leader = run_sample(*QUICK)
     leader.logged("leading")
-    patch = json.dumps({"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 3600}})
-    kubectl("patch", "lease", "sample-operator", "-n", namespace, "--type=merge", "-p", patch)
+    patch = {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 3600}}
+    objects.patch("lease", "sample-operator", patch)
     assert leader.wait() == 1
     assert "taken by usurper" in leader.lines()[-1]["reason"]
 

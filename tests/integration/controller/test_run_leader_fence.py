@@ -4,7 +4,6 @@ The write is held by a proxy between the leader and the server, and let through 
 successor has done its work. The leader itself is paused, so nothing in it can call the write back.
 """
 
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.audit import Request, writes_by
 from quarterdeck.testing.fault_proxy import FaultProxy, Hold
-from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, eventually
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.plugin import Kubectl
+from quarterdeck.testing.waiting import eventually
 
 QUICK = ("--leader-elect", "--lease-duration=6", "--renew-deadline=4", "--retry-period=0.5")
 
@@ -24,28 +25,26 @@ QUICK = ("--leader-elect", "--lease-duration=6", "--renew-deadline=4", "--retry-
 class Note:
     """The note of the test, and the ConfigMap that an operator keeps for it."""
 
-    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+    def __init__(self, objects: ApiObjects, kubectl: Kubectl) -> None:
+        self._objects = objects
         self._kubectl = kubectl
-        self._namespace = namespace
 
     def say(self, text: str) -> None:
         note = {
             "apiVersion": "samples.quarterdeck.dev/v1alpha1",
             "kind": "Note",
-            "metadata": {"name": "n", "namespace": self._namespace},
+            "metadata": {"name": "n"},
             "spec": {"text": text},
         }
-        self._kubectl("apply", "--server-side", "-f", "-", input=json.dumps(note))
+        self._objects.apply(note)
 
     def remove(self) -> None:
-        self._kubectl("delete", "note", "n", "-n", self._namespace)
+        self._kubectl("delete", "note", "n", "-n", self._objects.namespace)
 
     def found(self) -> dict[str, Any]:
         """Both, by kind, as the server has them."""
-        where = ("-n", self._namespace, "--ignore-not-found", "-o", "json")
-        answer = self._kubectl("get", "note/n", "configmap/n", *where).stdout
-        items = json.loads(answer)["items"] if answer else []
-        return {item["kind"]: item for item in items}
+        found = {kind: self._objects.find(kind.lower(), "n") for kind in ("Note", "ConfigMap")}
+        return {kind: item for kind, item in found.items() if item is not None}
 
     def wait_written(self, text: str) -> None:
         def written() -> bool:
@@ -63,8 +62,8 @@ class Note:
 
 
 @pytest.fixture
-def note(kubectl: Kubectl, namespace: str) -> Note:
-    return Note(kubectl, namespace)
+def note(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> Note:
+    return Note(ApiObjects(control_plane.requests(), namespace), kubectl)
 
 
 @pytest.fixture

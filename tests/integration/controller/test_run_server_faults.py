@@ -9,8 +9,9 @@ import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.testing.operator_process import StartOperator, eventually, operator_processes
+from quarterdeck.testing.operator_process import StartOperator, operator_processes
 from quarterdeck.testing.plugin import NewControlPlane
+from quarterdeck.testing.waiting import eventually
 
 
 @pytest.fixture

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.audit import writes_by
-from quarterdeck.testing.operator_process import StartOperator, eventually
+from quarterdeck.testing.operator_process import StartOperator
+from quarterdeck.testing.waiting import eventually
 
 
 class Cluster:
@@ -17,6 +20,7 @@ class Cluster:
         self._control_plane = control_plane
         self.namespace = namespace
         self._user = user
+        self._objects = ApiObjects(control_plane.requests(), namespace)
 
     def kubectl(self, *args: str, text: str | None = None) -> str:
         options = ("--namespace", self.namespace)
@@ -29,11 +33,13 @@ class Cluster:
             "metadata": {"name": name},
             "spec": {"text": text},
         }
-        self.kubectl("apply", "-f", "-", text=json.dumps(note))
+        self._objects.apply(note)
 
     def find(self, kind: str, name: str) -> Any:
-        found = self.kubectl("get", kind, name, "--ignore-not-found", "-o", "json")
-        return json.loads(found) if found else None
+        return self._objects.find(kind, name)
+
+    def events(self) -> list[Object]:
+        return self._objects.list("events.events.k8s.io")
 
     def text(self, name: str) -> str | None:
         found = self.find("configmap", name)
@@ -166,7 +172,7 @@ def test_a_config_map_of_somebody_else_is_not_touched_and_the_note_says_what_to_
     assert cluster.text("taken") == "precious"
 
     event = eventually(
-        lambda: json.loads(cluster.kubectl("get", "events.events.k8s.io", "-o", "json"))["items"],
+        lambda: cluster.events(),
         "an event about the note",
     )[0]
     assert event["regarding"]["kind"] == "Note"

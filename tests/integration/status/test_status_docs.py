@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.places import DOCS
 
 from quarterdeck.api.config_v1 import OperandVersion
 from quarterdeck.api.meta import Key
@@ -20,7 +21,7 @@ from quarterdeck.status.report import Report, desired_status
 from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import verdict_message
 
-TEXT = (Path(__file__).parents[3] / "docs" / "cluster-operators.md").read_text()
+TEXT = (DOCS / "cluster-operators.md").read_text()
 EXAMPLES = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 AGE = re.compile(r"\b\d+[dhms](\d+[hms])?\b")

@@ -15,7 +15,7 @@ import yaml
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status.staleness_marks import verdict_message
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
-from quarterdeck.testing.operator_process import eventually
+from quarterdeck.testing.waiting import eventually
 
 COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 LIMIT = 60

@@ -20,6 +20,7 @@ from quarterdeck.controller import (
     Operator,
     Process,
     Result,
+    Selection,
     Settings,
     Timing,
     Watch,
@@ -31,6 +32,7 @@ from quarterdeck.status.reporter import PAUSE, PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message, is_marked, verdict_message
 from quarterdeck.testing.audit import requests_by, writes_by
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
+from quarterdeck.testing.waiting import eventually_async
 
 LIMIT = 60.0
 CHECKER = "quarterdeck-staleness"
@@ -136,15 +138,6 @@ async def cluster(
         yield made
         if await made.get() is not None:
             await admin.delete(PLAIN_CLUSTER_OPERATORS, made.name)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Return when it is so."""
-    async with asyncio.timeout(LIMIT):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.05)
 
 
 def conditions(found: Object) -> dict[str, tuple[str, str]]:
@@ -294,7 +287,7 @@ async def test_one_that_is_on_its_way_out_is_left_alone_and_made_anew(cluster: C
         leaving = await cluster.change(challenged(await cluster.when(as_said)))
         before = len(asked)
         cluster.reporters[0].ask_again()
-        await until(lambda: len(asked) > before)
+        await eventually_async(lambda: len(asked) > before, "asked again")
         assert len(cluster.writes()) == 2
         freed = {"metadata": {"finalizers": None}}
         await cluster.admin.patch(PLAIN_CLUSTER_OPERATORS, cluster.name, freed)
@@ -336,7 +329,7 @@ def _works(cluster: Cluster, namespace: str) -> Iterator[tuple[asyncio.Event, An
 
     def setup(manager: Manager) -> None:
         cluster.reporting()(manager)
-        maps = Watch(CONFIG_MAPS, namespace=namespace)
+        maps = Watch(manager.cache(CONFIG_MAPS, Selection(namespace=namespace)))
         manager.add(Controller(f"work-{cluster.name}", reconcile, [maps]))
 
     yield done, setup
@@ -364,7 +357,8 @@ async def test_without_the_right_to_write_the_operator_works_and_reports_when_it
         async with cluster.running(setup, kubeconfig=cluster.kubeconfig()):
             async with asyncio.timeout(LIMIT):
                 await done.wait()
-            await until(lambda: "create clusteroperators 403" in cluster.writes())
+            refused = "create clusteroperators 403"
+            await eventually_async(lambda: refused in cluster.writes(), refused)
             write = {**read, "verbs": ["create", "patch"]}
             write["resources"] = ["clusteroperators", "clusteroperators/status"]
             await _allow(cluster, [read, write])
@@ -396,7 +390,7 @@ async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_cha
     seen = ""
 
     def setup(manager: Manager) -> None:
-        maps = manager.objects(CONFIG_MAPS, namespace=namespace)
+        maps = manager.objects(CONFIG_MAPS, Selection(namespace=namespace))
 
         def report(now: datetime) -> Report:
             nonlocal seen
@@ -405,8 +399,7 @@ async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_cha
             seen = found["data"]["turn"] if found else ""
             return WELL
 
-        watch = Watch(CONFIG_MAPS, namespace=namespace)
-        cluster.reporters.append(Reporter(manager, cluster.name, report, [watch]))
+        cluster.reporters.append(Reporter(manager, cluster.name, report, [Watch(maps)]))
 
     busy = {"metadata": {"namespace": namespace, "name": "busy"}, "data": {"turn": "0"}}
     await cluster.admin.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **busy})
@@ -415,7 +408,7 @@ async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_cha
         for turn in range(1, 201):
             patch = {"data": {"turn": str(turn)}}
             await cluster.admin.patch(CONFIG_MAPS, "busy", patch, namespace)
-        await until(lambda: seen == "200")
+        await eventually_async(lambda: seen == "200", "ready")
     pauses = [later - earlier for earlier, later in pairwise(asked)]
     assert all(pause > 0.9 * PAUSE for pause in pauses)
 
@@ -443,4 +436,5 @@ def _entry(found: Object, manager: str) -> Object:
 async def _next_second(time: str) -> None:
     """Times have whole seconds: a newer one shows only in another second."""
     then = datetime.fromisoformat(time)
-    await until(lambda: datetime.now(then.tzinfo) > then + timedelta(seconds=1.2))
+    later = then + timedelta(seconds=1.2)
+    await eventually_async(lambda: datetime.now(then.tzinfo) > later, "more than a second passed")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.places import DEPLOY
 
 from quarterdeck.api import generate
 from quarterdeck.api.custom_resource import CustomResource
@@ -13,7 +14,7 @@ from quarterdeck.api.definition import definition, root_schema
 from quarterdeck.api.kinds import KINDS
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
 
-DIRECTORY = Path(__file__).parents[3] / "deploy" / "crds"
+DIRECTORY = DEPLOY / "crds"
 
 
 def test_the_files_in_the_repository_are_up_to_date() -> None:

@@ -6,17 +6,17 @@ What differs on purpose is in `ON_PURPOSE`, each with its reason, and nothing el
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from tests.places import FIXTURES
 
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition import root_schema
 from quarterdeck.api.kinds import KINDS
 
-FIXTURES = Path(__file__).parents[4] / "shared" / "fixtures" / "upstream-crds"
+FIXTURES = FIXTURES / "upstream-crds"
 ONLY_OURS = {"samples.quarterdeck.dev"}
 COMPARED = [kind for kind in KINDS if kind.group not in ONLY_OURS]
 

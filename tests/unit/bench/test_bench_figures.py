@@ -3,10 +3,19 @@
 import msgspec
 import pytest
 from bench.arithmetic import percentile, ratio
-from bench.goals import APPLYING, COMPARING, cache_goals, latency_goals, reconcile_goals
+from bench.goals import (
+    APPLYING,
+    COMPARING,
+    at_size,
+    cache_goals,
+    latency_goals,
+    reconcile_goals,
+    scale_goals,
+)
 from bench.measure.cache import compared as compared_caches
 from bench.measure.reconcile import compared as compared_operators
 from bench.measure.run import medians
+from bench.measure.scale import events_for, joined
 from bench.requests import Request, counted, unprompted, writes
 from bench.results import Measurement, Row, Verdict
 from hypothesis import given
@@ -179,6 +188,54 @@ def test_latency_goals_are_in_milliseconds_and_relative_to_the_reference() -> No
     )
     reached = [(one.reached, one.met) for one in verdicts]
     assert reached == [(12.0, True), (1.2, False), (0.8, True)]
+
+
+def test_scale_goals_compare_the_last_two_sizes_and_the_reference_at_the_last() -> None:
+    verdicts = scale_goals(
+        found(
+            "scale",
+            row(at_size("quarterdeck", 10), kb_per_object=90, start_per_object=9, cpu_per_event=9),
+            row(at_size("quarterdeck", 100), kb_per_object=8, start_per_object=4, cpu_per_event=2),
+            row(
+                at_size("quarterdeck", 1_000), kb_per_object=10, start_per_object=2, cpu_per_event=2
+            ),
+            row(at_size(COMPARING, 1_000), kb_per_object=20),
+        ),
+        (10, 100, 1_000),
+    )
+    reached = {one.goal: (one.reached, one.met) for one in verdicts}
+    assert reached == {
+        "start per object, 1,000 to 100 objects": (0.5, True),
+        "memory per object, 1,000 to 100 objects": (1.25, False),
+        "CPU per event, 1,000 to 100 objects": (1.0, True),
+        f"memory per object at 1,000, to {COMPARING}": (0.5, True),
+    }
+
+
+def test_scale_goals_without_figures_are_missed_and_with_one_size_there_are_none() -> None:
+    assert not any(one.met for one in scale_goals(found("scale"), (10, 100)))
+    assert scale_goals(found("scale"), (10,)) == []
+
+
+@pytest.mark.parametrize(
+    ("objects", "least", "events"),
+    [
+        pytest.param(1_000, 50_000, 50_000, id="fits"),
+        pytest.param(300, 1_000, 1_200, id="whole rounds"),
+        pytest.param(100_000, 50_000, 100_000, id="one round at least"),
+    ],
+)
+def test_every_object_has_as_many_events(objects: int, least: int, events: int) -> None:
+    assert events_for(objects, least) == events
+
+
+def test_halves_of_a_row_are_joined_and_a_problem_of_either_is_kept() -> None:
+    operator = msgspec.structs.replace(row("a: 10", memory_mb=1), problem="slow")
+    events = Row(subject="a", problem="ended with 1")
+    both = joined(operator, events, "a: 10")
+    assert both.figures == {"memory_mb": 1}
+    assert both.problem == "slow; ended with 1"
+    assert joined(operator, row("b", events_per_second=5), "b: 10") == operator
 
 
 def test_rows_of_peers_say_how_many_times_slower_they_are() -> None:

@@ -1,9 +1,7 @@
 """How the staleness benchmark counts the document's budget."""
 
 import pytest
-from bench.staleness import Write, most_in_an_interval
-
-from quarterdeck.localcluster.staleness import USER
+from bench.staleness import USER, Write, most_in_an_interval
 
 
 def write(at: float, name: str = "one", code: int = 200, verb: str = "patch") -> Write:

@@ -22,6 +22,11 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         Duration().convert(text, None, None)
 
 
+def test_zero_is_refused_as_too_short() -> None:
+    with pytest.raises(click.BadParameter, match="'0s' is too short"):
+        Duration().convert("0s", None, None)
+
+
 def test_parts_of_a_second_can_be_refused() -> None:
     with pytest.raises(click.BadParameter):
         Duration(whole=True).convert("1.5s", None, None)

@@ -144,3 +144,25 @@ def test_programs_get_the_judgement_and_the_operators_own_words() -> None:
         "mark": "stale",
         "silence": "2 minutes",
     }
+
+
+def test_what_an_operator_says_cannot_reach_the_terminal_or_forge_a_row() -> None:
+    """Also colours: only what this program adds is obeyed."""
+    evil = "fine\x1b]52;c;Zm9v\x07\x1b[31m\nother   4.7   True"
+    versions = [{"name": "operator\nx", "version": "\x1b[2J"}]
+    said = condition("Available", "True", evil) | {"reason": "A\nB", "type": "Available"}
+    health = health_of(operator("a\x1b[8m", said, versions=versions))
+    for text in (as_table([health], NOW), as_detail(health, NOW)):
+        assert "\x1b" not in text
+    assert len(as_table([health], NOW).splitlines()) == 2
+    assert "A\\nB" in as_detail(health, NOW)
+
+
+def test_one_that_has_no_way_to_answer_is_marked() -> None:
+    obj = operator("mute")
+    types = [one["type"] for one in obj["status"]["conditions"]]
+    owned: dict[str, object] = {f'k:{{"type":"{kind}"}}': {"f:status": {}} for kind in types}
+    entry = {"operation": "Apply", "fieldsV1": {"f:status": {"f:conditions": owned}}}
+    obj["metadata"]["managedFields"] = [entry]
+    assert shown(obj)[1].startswith("mute (cannot be checked) ")
+    assert "it applies no messages" in as_detail(health_of(obj), NOW)

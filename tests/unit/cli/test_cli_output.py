@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from quarterdeck.cli import local_status
-from quarterdeck.cli.cluster import Cluster
+from quarterdeck.cli.cluster import LocalCluster
 from quarterdeck.cli.output import (
     CommandFailed,
     Output,
@@ -121,19 +121,19 @@ def test_status_for_programs_names_every_component() -> None:
 @pytest.mark.parametrize(
     ("cluster", "words"),
     [
-        pytest.param(Cluster(), "quarterdeck local up", id="the default needs no option"),
+        pytest.param(LocalCluster(), "quarterdeck local up", id="the default needs no option"),
         pytest.param(
-            Cluster("dev", None), "quarterdeck local up --name dev", id="a name is repeated"
+            LocalCluster("dev", None), "quarterdeck local up --name dev", id="a name is repeated"
         ),
         pytest.param(
-            Cluster("local", Path("/a b")),
+            LocalCluster("local", Path("/a b")),
             "quarterdeck local up --state-dir '/a b'",
             id="a place is quoted",
         ),
     ],
 )
 def test_a_command_can_be_pasted(
-    cluster: Cluster, words: str, monkeypatch: pytest.MonkeyPatch
+    cluster: LocalCluster, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["/no/such/quarterdeck"])
     assert cluster.command("up") == words
@@ -155,7 +155,7 @@ def test_where_the_state_is_kept(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert Cluster().state == Path(state)
+    assert LocalCluster().state == Path(state)
 
 
 def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
@@ -168,12 +168,12 @@ def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
     monkeypatch.setattr("sys.argv", [str(program)])
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(tmp_path)
-    assert Cluster().command("up") == ".venv/bin/quarterdeck local up"
+    assert LocalCluster().command("up") == ".venv/bin/quarterdeck local up"
     monkeypatch.chdir(program.parents[1])
-    assert Cluster().command("up") == "bin/quarterdeck local up"
+    assert LocalCluster().command("up") == "bin/quarterdeck local up"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert Cluster().command("up") == f"{program} local up"
+    assert LocalCluster().command("up") == f"{program} local up"
     monkeypatch.setenv("PATH", str(program.parent))
-    assert Cluster().command("up") == "quarterdeck local up"
+    assert LocalCluster().command("up") == "quarterdeck local up"

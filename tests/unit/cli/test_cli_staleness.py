@@ -7,8 +7,9 @@ import pytest
 
 from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text, as_text
 from quarterdeck.operators.staleness.decide import Case, decide
-from quarterdeck.operators.staleness.explain import Explanation, Patience, explanation
+from quarterdeck.operators.staleness.explain import Explanation, explanation
 from quarterdeck.operators.staleness.probe import Answer
+from quarterdeck.operators.staleness.published import Patience
 from quarterdeck.status.staleness_marks import checking_message
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -92,3 +93,9 @@ def test_an_answer_is_told(seconds: list[float | None], said: str, slowest: floa
     assert answers_as_text("dns", answers, 30).startswith(said)
     data = answers_as_data("dns", answers)
     assert (data["answered"], data["seconds"]) == (slowest is not None, slowest)
+
+
+def test_what_a_writer_calls_itself_cannot_reach_the_terminal() -> None:
+    text = as_text(explained("fine\x1b[2J\nforged", "me\x1b]0;x\x07\nforged"))
+    assert "\x1b" not in click.unstyle(text)
+    assert "forged" not in [line.split()[0] for line in text.splitlines() if line.split()]

@@ -30,6 +30,7 @@ finally:
         pytest.param(["--help"], id="--help"),
         pytest.param(["local", "--help"], id="local --help"),
         pytest.param(["local", "status"], id="local status"),
+        pytest.param(["local", "up", "--help"], id="local up --help"),
     ],
 )
 def test_a_quick_command_imports_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:

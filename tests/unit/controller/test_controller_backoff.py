@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.controller.backoff import Backoff, TokenBucket
+from quarterdeck.controller.rate import TokenBucket
+from quarterdeck.kube import Backoff
 
 
 @pytest.mark.parametrize(

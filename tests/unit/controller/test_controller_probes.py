@@ -1,11 +1,14 @@
 """The probe server, on loopback."""
 
+import subprocess
+import sys
+
 import aiohttp
 import pytest
 
 from quarterdeck.api.meta import Key
 from quarterdeck.controller.metrics import BOUNDS, ControllerFigures, Histogram, Metrics
-from quarterdeck.controller.probes import ProbeAddressError, parse_address, serve_probes
+from quarterdeck.controller.probes import ProbeAddressError, Probes, parse_address, serve_probes
 from quarterdeck.controller.queue import Queue
 
 
@@ -94,3 +97,19 @@ async def test_an_address_that_is_taken_is_named() -> None:
         with pytest.raises(ProbeAddressError, match=rf"probe address {address}"):
             async with serve_probes(address, dict, registry):
                 pass
+
+
+async def test_a_bound_address_is_taken_before_it_is_served() -> None:
+    """A process that cannot have its address ends before it has imported a server for it."""
+    async with Probes("127.0.0.1:0") as first:
+        address = await first.serve(dict, Metrics(lambda: 0.0).registry)
+        with pytest.raises(ProbeAddressError, match="in use"):
+            await Probes(address).__aenter__()
+        assert await fetch(address, "/healthz") == (200, "ok\n")
+
+
+def test_a_process_imports_its_server_and_its_renderer_after_it_has_asked_for_its_objects() -> None:
+    heavy = ["aiohttp", "prometheus_client", "rich", "structlog", "yaml"]
+    code = f"import sys, quarterdeck.controller; print([n for n in {heavy} if n in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

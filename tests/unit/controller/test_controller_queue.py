@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from quarterdeck.api.meta import Key
-from quarterdeck.controller.backoff import Backoff, TokenBucket
 from quarterdeck.controller.queue import HOLD, Queue
+from quarterdeck.controller.rate import TokenBucket
+from quarterdeck.kube import Backoff
 
 A, B, C = (Key("ns", name) for name in "abc")
 
@@ -156,7 +157,7 @@ def test_cancelled_delays_do_not_pile_up(clock: Clock) -> None:
         queue.add(A)
         queue.take()
         queue.done(A, requeue_after=3600)
-    assert len(queue._heap) < 100
+    assert len(queue._delays._heap) < 100
 
 
 def test_whoever_waits_is_told_of_a_key_and_of_an_earlier_delay(clock: Clock) -> None:
@@ -256,3 +257,32 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
+
+
+def test_a_key_that_is_given_up_is_not_run_in_a_hot_loop_by_what_it_wrote(clock: Clock) -> None:
+    """Its fault is written on its object, and that wakes the key, while it runs or just after."""
+    queue = Queue(clock=clock)
+    queue.add(A)
+    assert queue.take() == A
+    queue.add(A)
+    queue.given_up(A)
+    assert queue.take() is None
+    clock.now += HOLD
+    assert queue.take() == A
+    queue.given_up(A)
+    queue.add(A)
+    assert queue.take() is None
+    assert queue.next_due() == clock.now + HOLD
+    clock.now += HOLD
+    assert queue.take() == A
+    queue.done(A)
+    queue.add(A)
+    assert queue.take() == A, "what is well is held no more"
+
+
+def test_a_key_that_is_given_up_is_not_tried_again_by_itself(clock: Clock) -> None:
+    queue = Queue(clock=clock)
+    queue.add(A)
+    queue.take()
+    queue.given_up(A)
+    assert queue.next_due() is None

@@ -5,10 +5,23 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, NODES, Key, Object, ObjectMeta
+from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, NODES, Key, Object, ObjectMeta, Resource
 from quarterdeck.api.samples_v1alpha1 import NOTES, Note, NoteSpec
-from quarterdeck.controller import Watch, controller_of, owned_by, spec_changed, to_owner, to_self
-from quarterdeck.kube import Change
+from quarterdeck.controller import (
+    Watch,
+    controller_of,
+    owned_by,
+    spec_changed,
+    to_labelled,
+    to_owner,
+    to_self,
+    to_singleton,
+)
+from quarterdeck.kube import Cache, Change, Client, Connection
+
+
+def of(resource: Resource[Any]) -> Cache[Any]:
+    return Cache(Client(Connection(server="http://127.0.0.1:1", tls=None)), resource)
 
 
 def obj(name: str, **metadata: Any) -> Object:
@@ -63,30 +76,71 @@ NOTE_OWNED = obj("x", ownerReferences=[owner("Note", "n", "samples.quarterdeck.d
     ],
 )
 def test_an_owned_object_wakes(changed: Object, found: list[Key]) -> None:
-    assert keys(Watch(CONFIG_MAPS, to_owner(NOTES)), None, changed) == found
+    assert keys(Watch(of(CONFIG_MAPS), to_owner(NOTES)), None, changed) == found
 
 
 def test_an_object_of_a_cluster_scoped_owner_wakes_a_key_without_a_namespace() -> None:
     changed = obj("x", ownerReferences=[owner("Node", "n", "v1")])
-    assert keys(Watch(CONFIG_MAPS, to_owner(NODES)), None, changed) == [Key("", "n")]
+    assert keys(Watch(of(CONFIG_MAPS), to_owner(NODES)), None, changed) == [Key("", "n")]
 
 
 def test_an_object_that_moves_to_another_owner_wakes_both() -> None:
     moved = obj("x", ownerReferences=[owner("Note", "m", "samples.quarterdeck.dev/v1alpha1")])
-    watch = Watch(CONFIG_MAPS, to_owner(NOTES))
+    watch = Watch(of(CONFIG_MAPS), to_owner(NOTES))
     assert keys(watch, NOTE_OWNED, moved) == [Key("ns", "n"), Key("ns", "m")]
 
 
 def test_a_deleted_object_wakes_its_own_key_and_its_owners() -> None:
-    assert keys(Watch(NOTES, to_self), note("x"), None) == [Key("ns", "x")]
-    assert keys(Watch(CONFIG_MAPS, to_owner(NOTES)), NOTE_OWNED, None) == [Key("ns", "n")]
+    assert keys(Watch(of(NOTES), to_self), note("x"), None) == [Key("ns", "x")]
+    assert keys(Watch(of(CONFIG_MAPS), to_owner(NOTES)), NOTE_OWNED, None) == [Key("ns", "n")]
 
 
 def test_a_function_maps_to_any_keys() -> None:
     def everything(_changed: Object) -> Iterable[Key]:
         return (Key("", "one"), Key("", "two"))
 
-    assert keys(Watch(DEPLOYMENTS, everything), None, obj("x")) == [Key("", "one"), Key("", "two")]
+    assert keys(Watch(of(DEPLOYMENTS), everything), None, obj("x")) == [
+        Key("", "one"),
+        Key("", "two"),
+    ]
+
+
+def test_a_singleton_is_woken_by_anything() -> None:
+    watch: Watch[Any] = Watch(of(NODES), to_singleton(Key("", "cluster")))
+    assert set(keys(watch, obj("x"), obj("x"))) == {Key("", "cluster")}
+
+
+LABELS = {"example.test/name": "n", "example.test/namespace": "elsewhere"}
+NAME, NAMESPACE = LABELS
+
+
+@pytest.mark.parametrize(
+    ("mapping", "labels", "found"),
+    [
+        pytest.param(to_labelled(NAME), LABELS, [Key("ns", "n")], id="in the same namespace"),
+        pytest.param(
+            to_labelled(NAME, namespace=NAMESPACE),
+            LABELS,
+            [Key("elsewhere", "n")],
+            id="in the namespace that a label names",
+        ),
+        pytest.param(
+            to_labelled(NAME, namespaced=False), LABELS, [Key("", "n")], id="of cluster scope"
+        ),
+        pytest.param(to_labelled(NAME), {}, [], id="nothing without the label"),
+        pytest.param(
+            to_labelled(NAME, namespace=NAMESPACE),
+            {NAME: "n"},
+            [],
+            id="nothing without the namespace's label",
+        ),
+    ],
+)
+def test_labels_name_what_is_woken(mapping: Any, labels: dict[str, str], found: list[Key]) -> None:
+    watch: Watch[Any] = Watch(of(CONFIG_MAPS), mapping)
+    assert keys(watch, None, obj("x", labels=labels)) == found
+    typed: Watch[Any] = Watch(of(NOTES), mapping)
+    assert keys(typed, None, note("x", labels=labels)) == found
 
 
 @pytest.mark.parametrize(
@@ -108,7 +162,7 @@ def test_a_function_maps_to_any_keys() -> None:
 )
 def test_spec_changed_tells_what_matters(old: Any, new: Any, matters: bool) -> None:
     assert spec_changed(old, new) is matters
-    watch: Watch[Any] = Watch(CONFIG_MAPS, predicate=spec_changed)
+    watch: Watch[Any] = Watch(of(CONFIG_MAPS), predicate=spec_changed)
     assert bool(keys(watch, old, new)) is matters
 
 

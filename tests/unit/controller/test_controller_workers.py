@@ -14,25 +14,31 @@ from quarterdeck.controller import (
     Backoff,
     Controller,
     ControllerCrashed,
+    Fault,
     InvalidSpec,
     LeadershipLost,
     Result,
 )
-from quarterdeck.controller.controller import Workers
+from quarterdeck.controller.controller import Tell, Workers
 from quarterdeck.controller.queue import Queue
-from quarterdeck.kube import Conflict
-from quarterdeck.kube.errors import Status
+from quarterdeck.controller.telling import fault_in
+from quarterdeck.kube import AlreadyExists, Conflict, Forbidden
+from quarterdeck.kube.errors import Status, api_error
 
+BY_ROLE = "allow it in the operator's role"
+BY_RULE = "change what the object asks for, or what forbids it"
 A, B, C = (Key("ns", name) for name in "abc")
 Reconcile = Callable[[Key], Awaitable[Result]]
 
 
 @asynccontextmanager
-async def at_work(reconcile: Reconcile, workers: int = 1) -> AsyncIterator[Workers]:
+async def at_work(
+    reconcile: Reconcile, workers: int = 1, tell: Tell | None = None
+) -> AsyncIterator[Workers]:
     controller = Controller(
         "test", reconcile, [], workers=workers, backoff=Backoff(base=0.001, limit=0.01)
     )
-    running = controller.start(time.monotonic)
+    running = controller.start(time.monotonic, tell)
     task = asyncio.create_task(running.run())
     try:
         async with asyncio.timeout(30):
@@ -233,3 +239,161 @@ async def test_a_controller_can_be_woken_for_what_no_watch_sees() -> None:
     running.drain()
     await task
     assert script.seen == [B]
+
+
+async def test_a_worker_that_is_cancelled_from_inside_is_a_crash() -> None:
+    """A future that was cancelled elsewhere must not take a worker away unnoticed."""
+
+    async def reconcile(key: Key) -> Result:
+        lost: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        lost.cancel()
+        return await lost
+
+    workers = Controller("test", reconcile, [], workers=2).start(time.monotonic)
+    workers.queue.add(A)
+    async with asyncio.timeout(30):
+        with pytest.raises(ExceptionGroup) as raised:
+            await workers.run()
+    (crash,) = raised.value.exceptions
+    assert isinstance(crash, ControllerCrashed)
+    assert "CancelledError" in str(crash)
+
+
+async def test_workers_that_are_cancelled_end_without_a_fault() -> None:
+    async def reconcile(key: Key) -> Result:
+        await asyncio.sleep(3600)
+        return DONE
+
+    workers = Controller("test", reconcile, []).start(time.monotonic)
+    workers.queue.add(A)
+    task = asyncio.create_task(workers.run())
+    async with asyncio.timeout(30):
+        while not workers.queue.running:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+class Telling:
+    """What was told, and how often that fails first."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.faults: list[Fault] = []
+        self._failures = failures
+
+    async def __call__(self, key: Key, fault: Fault) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise Conflict("PATCH", "/x", Status(code=409, message="changed"))
+        self.faults.append(fault)
+
+
+async def test_an_invalid_spec_is_told_once_and_not_tried_again() -> None:
+    script, telling = Script(InvalidSpec("spec.a", 1, "make it 2")), Telling()
+    async with at_work(script, tell=telling) as workers:
+        workers.queue.add(A)
+        await script.until(1)
+        await asyncio.sleep(0.05)
+    assert telling.faults == [Fault("InvalidSpec", "spec.a: 1: make it 2")]
+    assert script.seen == [A]
+
+
+async def test_an_invalid_spec_that_could_not_be_told_is_tried_again() -> None:
+    bad = InvalidSpec("spec.a", 1, "make it 2")
+    script, telling = Script(bad, bad), Telling(failures=1)
+    async with at_work(script, tell=telling) as workers:
+        workers.queue.add(A)
+        await script.until(2)
+        await asyncio.sleep(0.05)
+    assert len(telling.faults) == 1
+    assert workers.figures.terminal == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(
+            AlreadyExists("POST", "/x", Status(code=409, reason="AlreadyExists", message="taken")),
+            [Fault("AlreadyExists", "taken: rename one of the two")],
+            id="a name that is taken",
+        ),
+        pytest.param(
+            Forbidden("POST", "/x", Status(code=403, reason="Forbidden", message="no")),
+            [Fault("Forbidden", "no: allow it in the operator's role")],
+            id="a right that is missing",
+        ),
+        *(
+            pytest.param(
+                Forbidden("POST", "/x", Status(code=403, reason="Forbidden", message=message)),
+                [Fault("Forbidden", f"{message}: {remedy}")],
+                id=message,
+            )
+            for message, remedy in (
+                ('pods "x" is forbidden: User "u" cannot create resource "pods"', BY_ROLE),
+                ('roles "x" is forbidden: user "u" is attempting to grant RBAC rights', BY_ROLE),
+                ('pods "x" is forbidden: cannot set blockOwnerDeletion if ...', BY_ROLE),
+                ('pods "x" is forbidden: exceeded quota: q, requested: pods=1', BY_RULE),
+                ('pods "x" is forbidden: violates PodSecurity "restricted"', BY_RULE),
+                ('pods "x" is forbidden: unable to create new content in namespace n', BY_RULE),
+                ('admission webhook "w" denied the request: not here', BY_RULE),
+            )
+        ),
+        pytest.param(
+            Conflict("PATCH", "/x", Status(code=409, reason="Conflict", message="changed")),
+            [],
+            id="not somebody who was faster",
+        ),
+        pytest.param(RuntimeError("ours"), [], id="not a fault of ours"),
+    ],
+)
+async def test_refusals_are_told_and_tried_again(error: Exception, told: list[Fault]) -> None:
+    script, telling = Script(error), Telling()
+    async with at_work(script, tell=telling) as workers:
+        workers.queue.add(A)
+        await script.until(2)
+    assert telling.faults == told
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "begins", "ends"),
+    [
+        pytest.param(
+            InvalidSpec("spec.a", "x" * 1_000_000, "make it short"),
+            "InvalidSpec",
+            "spec.a: 'xxx",
+            "…: make it short",
+            id="a huge value",
+        ),
+        pytest.param(
+            InvalidSpec("spec.\ud800", "\x1b[31m", "\x00"),
+            "InvalidSpec",
+            "spec.\ufffd: '\\x1b[31m'",
+            "\ufffd",
+            id="what is no text",
+        ),
+        pytest.param(
+            Forbidden("POST", "/x", Status(code=403, reason="not: by me!", message="m" * 100_000)),
+            "Forbidden",
+            "mmm",
+            "…: allow it in the operator's role",
+            id="the words of somebody's webhook",
+        ),
+        pytest.param(
+            api_error("POST", "/x", 413, b'{"kind":"Status","message":"too large"}'),
+            "Invalid",
+            "too large",
+            "change what the object asks for",
+            id="an object that is too large",
+        ),
+    ],
+)
+def test_a_fault_is_told_in_words_that_any_condition_takes(
+    error: Exception, reason: str, begins: str, ends: str
+) -> None:
+    fault = fault_in(error)
+    assert fault is not None
+    assert fault.reason == reason
+    assert fault.message.startswith(begins)
+    assert fault.message.endswith(ends)
+    assert len(fault.message.encode()) < 32768

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.kube.gadgets import GADGETS, gadget, line
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key
-from quarterdeck.kube import UnexpectedAnswer
+from quarterdeck.kube import UnexpectedAnswer, codec
 from quarterdeck.kube.codec import (
     Added,
     Bookmark,
@@ -135,3 +135,14 @@ def test_lines_come_out_whole_however_the_stream_is_cut(
         assert complete == b"" or complete.endswith(b"\n")
         out += complete
     assert out == stream
+
+
+def test_a_line_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "LONGEST_LINE", 100)
+    splitter = LineSplitter()
+    for _ in range(10):  # as many as one likes, if they end
+        splitter.feed(b"x" * 60)
+        assert splitter.feed(b"\n" + b"y") != b""
+    splitter.feed(b"x" * 60)
+    with pytest.raises(UnexpectedAnswer, match="does not end after 121 bytes"):
+        splitter.feed(b"x" * 60)

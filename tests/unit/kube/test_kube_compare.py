@@ -22,11 +22,11 @@ def live(content: Object, *entries: Object) -> Object:
     return {"metadata": {"name": "x", "managedFields": list(entries)}, **content}
 
 
-def booked(value: Any) -> Object:
-    """The fields that an apply of a value books, where all lists are atomic."""
+def owned(value: Any) -> Object:
+    """The fields that an apply of a value owns, where all lists are atomic."""
     if not isinstance(value, dict):
         return {}
-    return {f"f:{field}": booked(inner) for field, inner in value.items()}
+    return {f"f:{field}": owned(inner) for field, inner in value.items()}
 
 
 scalars = st.one_of(st.text(max_size=5), st.integers(-5, 5), st.booleans())
@@ -53,7 +53,7 @@ def holder(content: Object, path: tuple[str, ...]) -> Object:
 
 @given(contents)
 def test_what_was_applied_is_settled(content: Object) -> None:
-    assert not needs_apply(live(content, entry(booked(content))), content, ME)
+    assert not needs_apply(live(content, entry(owned(content))), content, ME)
 
 
 @given(contents, st.data())
@@ -61,7 +61,7 @@ def test_a_removed_field_is_noticed(content: Object, data: st.DataObject) -> Non
     path = data.draw(st.sampled_from(leaves(content)))
     wanted = deepcopy(content)
     del holder(wanted, path)[path[-1]]
-    assert needs_apply(live(content, entry(booked(content))), wanted, ME)
+    assert needs_apply(live(content, entry(owned(content))), wanted, ME)
 
 
 @given(contents, st.data())
@@ -69,7 +69,7 @@ def test_a_changed_field_is_noticed(content: Object, data: st.DataObject) -> Non
     path = data.draw(st.sampled_from(leaves(content)))
     wanted = deepcopy(content)
     holder(wanted, path)[path[-1]] = "something else"
-    found = live(content, entry(booked(content)))
+    found = live(content, entry(owned(content)))
     assert list(unsettled(found, wanted, ME)) == [".".join(path)]
 
 
@@ -77,7 +77,7 @@ def test_a_changed_field_is_noticed(content: Object, data: st.DataObject) -> Non
 def test_what_others_add_does_not_matter(content: Object, theirs: Object) -> None:
     found = live(
         {**content, "theirs": theirs},
-        entry(booked(content)),
+        entry(owned(content)),
         entry({"f:theirs": {}}, "Update", "o"),
     )
     assert not needs_apply(found, content, ME)
@@ -85,14 +85,14 @@ def test_what_others_add_does_not_matter(content: Object, theirs: Object) -> Non
 
 @given(contents)
 def test_what_only_others_own_is_not_ours(content: Object) -> None:
-    found = live(content, entry(booked(content), manager="other"))
+    found = live(content, entry(owned(content), manager="other"))
     says_something = any(holder(content, path)[path[-1]] for path in leaves(content))
     assert needs_apply(found, content, ME) is says_something
 
 
 @given(contents)
 def test_what_was_created_is_settled(content: Object) -> None:
-    found = live(content, entry(booked(content), "Update"))
+    found = live(content, entry(owned(content), "Update"))
     assert not needs_apply(found, content, ME)
     assert not differences(found, content, ME)[1]
 
@@ -104,7 +104,7 @@ def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
     path = data.draw(st.sampled_from(leaves(content)))
     wanted = deepcopy(content)
     del holder(wanted, path)[path[-1]]
-    assert differences(live(content, entry(booked(content), "Update")), wanted, ME)[1]
+    assert differences(live(content, entry(owned(content), "Update")), wanted, ME)[1]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
 def test_values_as_the_server_writes_them(want: Object, have: Object, same: bool) -> None:
     # A leaf for each field but the maps that merge by key.
     fields = {
-        f"f:{name}": booked(value) if name in ("limits", "data") else {}
+        f"f:{name}": owned(value) if name in ("limits", "data") else {}
         for name, value in want.items()
     }
     assert needs_apply(live(have, entry(fields)), want, ME) is not same

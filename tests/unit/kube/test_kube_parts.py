@@ -1,7 +1,9 @@
 """The small pure parts: selectors, quantities, back-off, redaction, errors."""
 
 import json
+import time
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +18,7 @@ from quarterdeck.kube import (
     Gone,
     Invalid,
     NotFound,
+    Retries,
     ServerError,
     TooManyRequests,
     Unauthorized,
@@ -24,7 +27,7 @@ from quarterdeck.kube.defaults import is_server_default
 from quarterdeck.kube.errors import ApiError, api_error
 from quarterdeck.kube.quantity import holds_quantity, parse_quantity
 from quarterdeck.kube.redact import LIMIT, READABLE, loggable
-from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.selector import LabelRequirement, LabelSelector, parse_selector
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,83 @@ from quarterdeck.kube.selector import parse_selector
     ],
 )
 def test_selector(selector: str, labels: dict[str, str], matches: bool) -> None:
-    assert parse_selector(selector)(labels) is matches
+    assert parse_selector(selector).matches(labels) is matches
 
 
 def test_a_selector_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="is none of"):
         parse_selector("a > 3 b")
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        pytest.param(LabelSelector(), "", id="everything"),
+        pytest.param(
+            LabelSelector(match_labels={"b": "2", "a": "1"}), "a=1,b=2", id="in a fixed order"
+        ),
+        pytest.param(
+            LabelSelector(
+                match_expressions=(
+                    LabelRequirement("t", "NotIn", ("y", "x")),
+                    LabelRequirement("s", "In", ("y", "x")),
+                    LabelRequirement("r", "Exists"),
+                    LabelRequirement("q", "DoesNotExist"),
+                )
+            ),
+            "!q,r,s in (x,y),t notin (x,y)",
+            id="each operator",
+        ),
+    ],
+)
+def test_a_selector_has_one_text(selector: LabelSelector, text: str) -> None:
+    assert str(selector) == text
+    assert str(parse_selector(text)) == text
+
+
+def test_a_selector_is_read_as_objects_have_it() -> None:
+    said = {
+        "matchLabels": {"a": "1"},
+        "matchExpressions": [{"key": "b", "operator": "In", "values": ["x"]}],
+    }
+    selector = msgspec.convert(said, LabelSelector)
+    assert str(selector) == "a=1,b in (x)"
+    assert msgspec.json.decode(msgspec.json.encode(selector)) == said
+
+
+NAMES = st.sampled_from(["a", "b", "example.test/c"])
+VALUES = st.sampled_from(["", "x", "y"])
+REQUIREMENTS = st.one_of(
+    st.builds(
+        LabelRequirement,
+        NAMES,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(VALUES, min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(LabelRequirement, NAMES, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+
+
+@given(
+    st.builds(
+        LabelSelector,
+        match_labels=st.dictionaries(NAMES, VALUES),
+        match_expressions=st.lists(REQUIREMENTS, max_size=4).map(tuple),
+    ),
+    st.dictionaries(NAMES, VALUES),
+)
+def test_a_selector_selects_the_same_after_its_text(
+    selector: LabelSelector, labels: dict[str, str]
+) -> None:
+    assert parse_selector(str(selector)).matches(labels) is selector.matches(labels)
+
+
+@pytest.mark.parametrize(("operator", "values"), [("In", ()), ("NotIn", ()), ("Exists", ("x",))])
+def test_a_requirement_with_the_wrong_number_of_values_is_refused(
+    operator: Any, values: tuple[str, ...]
+) -> None:
+    with pytest.raises(ValueError, match="values"):
+        LabelRequirement("a", operator, values)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +194,7 @@ def test_a_number_is_not_a_boolean_default() -> None:
 
 
 def test_backoff_doubles_up_to_its_limit_and_starts_again() -> None:
-    backoff = Backoff(1, 5, jitter=lambda: 0.0)
+    backoff = Retries(Backoff(base=1, limit=5), dice=lambda: 0.0)
     assert [backoff.next() for _ in range(5)] == [1, 2, 4, 5, 5]
     backoff.reset()
     assert backoff.next() == 1
@@ -128,7 +202,7 @@ def test_backoff_doubles_up_to_its_limit_and_starts_again() -> None:
 
 @given(st.floats(0, 1), st.integers(0, 5000))
 def test_jitter_takes_at_most_a_half(jitter: float, failures: int) -> None:
-    backoff = Backoff(0.1, 30, jitter=lambda: jitter)
+    backoff = Retries(Backoff(base=0.1, limit=30, jitter=0.5), dice=lambda: jitter)
     backoff.failures = failures
     assert 0.05 <= backoff.next() <= 30
 
@@ -179,6 +253,29 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
         ("/x", '{"clientSecret":"abcdef"}', "abcdef"),
         ("/x", "not JSON, token: abcdef", "abcdef"),
         ("/apis/oauth.openshift.io/v1/oauthaccesstokens/sha256~abcdef", '{"x":"y1"}', "y1"),
+        ("/x", '{"args":["--password","hunter2"]}', "hunter2"),
+        ("/x", '{"containers":[{"command":["login","hunter2"]}]}', "hunter2"),
+        ("/x", '{"env":[{"name":"MYSQL_PASS","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"env":[{"name":"DB_PWD","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"env":[{"name":"ENCRYPTION_KEY","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"env":[{"name":"WORD_OF_THE_DAY","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"encryptionKey":"hunter2"}', "hunter2"),
+        ("/x", '{"tokens":["abcdef","abcdef"]}', "abcdef"),
+        ("/x", '{"data":{"app.conf":"password = hunter2"}}', "hunter2"),
+        ("/x", '{"data":{".env":"A=1\\nDB=hunter2"}}', "hunter2"),
+        ("/x", '{"data":{"greeting":"hunter2"}}', "hunter2"),
+        ("/x", '[{"op":"add","path":"/data/greeting","value":"hunter2"}]', "hunter2"),
+        ("/x", '[{"op":"add","path":"/data","value":{"greeting":"hunter2"}}]', "hunter2"),
+        ("/x", '[{"op":"add","path":"/spec/args/0","value":"hunter2"}]', "hunter2"),
+        ("/x", '{"spec":{"note":"password = hunter2"}}', "hunter2"),
+        ("/x", '{"spec":{"note":"see --password hunter2 there"}}', "hunter2"),
+        ("/x", '{"spec":{"note":"line\\nhunter2"}}', "hunter2"),
+        (
+            "/x",
+            '{"kind":"Status","metadata":{},"status":"Failure","message":"x: got hunter2",'
+            '"details":{"causes":[{"field":"f","message":"Invalid value: hunter2"}]}}',
+            "hunter2",
+        ),
     ],
 )
 def test_secrets_are_not_logged(path: str, body: str, hidden: str) -> None:
@@ -205,6 +302,38 @@ def test_no_value_of_a_secret_is_logged_wherever_the_secret_stands(value: str, f
 def test_a_body_too_long_to_be_looked_through_is_only_counted() -> None:
     body = b'{"data":"' + b"x" * READABLE + b'"}'
     assert loggable("/x", body) == f"<{len(body)} bytes>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("-" * 32_000, id="dashes"),
+        pytest.param("a" * 900 + "://", id="an address that does not end"),
+        pytest.param("eyJ" * 300, id="the beginning of a token again and again"),
+        pytest.param("--password=" * 90, id="options"),
+        pytest.param("token:" * 150, id="fields"),
+        pytest.param("=" * 900, id="signs"),
+    ],
+)
+@pytest.mark.parametrize("field", ["spec", "data"])
+def test_a_hostile_body_is_looked_through_at_once(text: str, field: str) -> None:
+    """As often as it goes into a body; quadratic expressions took minutes for it."""
+    count = (READABLE - 100) // (len(text) + 12)
+    body = json.dumps({field: {f"k{number}": text for number in range(count)}}).encode()
+    assert READABLE / 2 < len(body) <= READABLE
+    began = time.process_time()
+    loggable("/x", body)
+    assert time.process_time() - began < 1.0
+
+
+def test_what_is_harmless_is_shown() -> None:
+    variable = {"name": "RELEASE_VERSION", "value": "1.0.0"}
+    container = {"args": ["--v=2", "--quiet"], "env": [variable], "image": "example.test/a:1"}
+    meta = {"name": "x", "uid": "0b8d2f3e-6a0f-4a6e-9a53-1c2d3e4f5a6b"}
+    body = {"kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+    seen = json.loads(loggable("/x", json.dumps(body).encode()))
+    assert seen["metadata"] == meta
+    assert seen["spec"]["containers"] == [container | {"args": ["--v=2", "<7 characters>"]}]
 
 
 def test_schemas_are_logged_whole() -> None:

@@ -143,6 +143,25 @@ def test_a_rewound_server_is_believed(watched: Watched) -> None:
     assert watched.heard() == [("u1@5", "u1@3"), (None, "u0@2")]
 
 
+def test_who_has_ended_a_subscription_hears_no_more_and_the_others_do(watched: Watched) -> None:
+    heard: list[tuple[str | None, str | None]] = []
+    end = watched.store.subscribe(lambda change: heard.append(story(change)))
+    end()
+    watched.store.upsert(thing("a", "u1", 11))
+    assert heard == [(None, "u1@5")]
+    assert watched.heard() == [("u1@5", "u1@11")]
+
+
+def test_a_store_that_is_cleared_tells_of_it_and_begins_again(watched: Watched) -> None:
+    watched.store.put(thing("b", "u2", 12))
+    watched.heard()
+    watched.store.clear()
+    assert sorted(watched.heard(), key=str) == [("u1@5", None), ("u2@12", None)]
+    assert watched.store.objects == {}
+    watched.store.replace([thing("a", "u1", 5), thing("b", "u2", 12)], 20)
+    assert watched.heard() == [(None, "u1@5"), (None, "u2@12")]
+
+
 def test_a_late_subscriber_hears_of_what_is_there(watched: Watched) -> None:
     heard: list[Any] = []
     watched.store.subscribe(lambda change: heard.append(story(change)))

@@ -199,3 +199,68 @@ async def test_a_stream_that_was_not_read_to_its_end_is_not_used_again() -> None
     assert not wire.reusable
     assert [part async for part in wire] == [b"a"]
     assert wire.reusable
+
+
+@pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
+async def test_an_answer_without_a_length_ends_with_the_connection(version: bytes) -> None:
+    wire, _ = connected()
+    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    await asyncio.sleep(0)
+    wire.data_received(version + b" 429 No\r\nRetry-After: 7\r\n\r\nslow")
+    wire.data_received(b" down")
+    wire.eof_received()
+    wire.connection_lost(None)
+    head, body = await asking
+    assert (head.status, head.headers["retry-after"], body) == (429, "7", b"slow down")
+    assert not wire.reusable
+
+
+async def test_a_refusal_without_a_length_is_heard_even_if_it_is_cut_off() -> None:
+    wire, _ = connected()
+    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    await asyncio.sleep(0)
+    wire.data_received(b"HTTP/1.0 503 No\r\nRetry-After: 7\r\n\r\nslow")
+    wire.connection_lost(ConnectionResetError())
+    head, _ = await asking
+    assert (head.status, head.headers["retry-after"]) == (503, "7")
+
+
+@pytest.mark.parametrize(
+    "come",
+    [
+        pytest.param(OK, id="in its head"),
+        pytest.param(with_length([b"abc"])[:-1], id="in a body with a length"),
+        pytest.param(chunked([b"abc"])[:-3], id="in a body of chunks"),
+    ],
+)
+async def test_the_end_of_the_connection_is_not_the_end_of_an_answer_with_a_length(
+    come: bytes,
+) -> None:
+    wire, _ = connected()
+    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    await asyncio.sleep(0)
+    wire.data_received(come)
+    wire.eof_received()
+    wire.connection_lost(None)
+    with pytest.raises(ConnectionResetError, match="the server closed the connection"):
+        await asking
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", id="1.1"
+        ),
+        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="1.0"),
+        pytest.param(b"HTTP/1.0 200 OK\r\n\r\n", id="1.0 without a length"),
+    ],
+)
+async def test_a_proxy_that_says_close_to_a_connect_does_not_mean_the_tunnel(said: bytes) -> None:
+    wire, line = connected()
+    asking = asyncio.create_task(wire.tunnelled(b"CONNECT api:443 HTTP/1.1\r\n\r\n"))
+    await asyncio.sleep(0)
+    wire.data_received(said)
+    assert (await asking).status == 200
+    assert not line.closed
+    assert (await answered(wire, with_length([b"a"])))[1] == b"a"

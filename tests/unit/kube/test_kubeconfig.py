@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.kube import CredentialsError, KubeconfigError, load_kubeconfig
+from quarterdeck.kube import Connection, CredentialsError, KubeconfigError, load_kubeconfig
 from quarterdeck.kube.connection import in_cluster, proxy_from_env
 from quarterdeck.localcluster.certificates import Plan, issue, new_authority
 
@@ -140,7 +140,7 @@ def write(path: Path, content: Any) -> Path:
         ),
         pytest.param(
             config(user={"auth-provider": {"name": "gcp"}}),
-            "{file}: user 'u': auth-provider 'gcp' no longer exists in Kubernetes; use exec",
+            "{file}: user 'u': auth-provider 'gcp' is not supported here; use exec or a token",
             id="an auth provider",
         ),
         pytest.param(
@@ -148,6 +148,38 @@ def write(path: Path, content: Any) -> Path:
             "{file}: cluster 'c': proxy-url 'socks5://p:1080': "
             "only http and https proxies are supported",
             id="a proxy that we cannot use",
+        ),
+        pytest.param(
+            config(cluster={"server": "https://api", "proxy-url": "socks5://me:hunter2@p"}),
+            "{file}: cluster 'c': proxy-url 'socks5://p': "
+            "only http and https proxies are supported",
+            id="a proxy with a password that we cannot use",
+        ),
+        pytest.param(
+            config(cluster={"server": "https://me:hunter2@api:6443"}),
+            "{file}: cluster 'c': server has a user before the host 'api'; "
+            "give username and password of the user",
+            id="a user and password in the server's address",
+        ),
+        pytest.param(
+            config(cluster={"server": "https://api", "certificate-authority-data": b64(b" \n")}),
+            "{file}: cluster 'c': certificate-authority-data has no certificate in PEM form",
+            id="an authority that is blank",
+        ),
+        pytest.param(
+            config(user={"token": "abc\ndef"}),
+            "{file}: user 'u': token has a line break or another character that no header can have",
+            id="a token of two lines",
+        ),
+        pytest.param(
+            config(user={"token": "x", "as": "jane\r\nImpersonate-Group: system:masters"}),
+            "{file}: user 'u': as: a line break in a user, group or extra value",
+            id="a user of two lines",
+        ),
+        pytest.param(
+            {"clusters": None, "current-context": "x", "contexts": [{"name": "x"}]},
+            "{file}: context 'x': cluster '' is not defined; there are: none",
+            id="a context that says nothing",
         ),
     ],
 )
@@ -182,6 +214,101 @@ async def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> No
     connection = load_kubeconfig(env=env)
     assert connection.server == "https://first"
     assert await connection.credentials.authorization() == "Bearer secret"
+
+
+def test_an_empty_file_among_several_is_left_out(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty", "")
+    good = write(tmp_path / "good", config())
+    env = {"KUBECONFIG": os.pathsep.join(map(str, (empty, good)))}
+    assert load_kubeconfig(env=env).server == "https://api:6443"
+    with pytest.raises(KubeconfigError, match=f"{empty}: is empty"):
+        load_kubeconfig(env={"KUBECONFIG": f"{empty}{os.pathsep}{empty}"})
+
+
+async def test_a_null_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    cluster = dict.fromkeys(("certificate-authority", "proxy-url", "extensions"))
+    user = dict.fromkeys(("as", "as-groups", "as-user-extra", "client-key", "exec", "tokenFile"))
+    context = {"cluster": "c", "user": "u", "namespace": None, "extensions": None}
+    content = config(
+        cluster={"server": "https://api", **cluster},
+        user={"token": "secret", **user},
+        context=context,
+    )
+    file = write(tmp_path / "config", {"preferences": None, **content})
+    connection = load_kubeconfig(file, env={})
+    assert (connection.namespace, connection.headers) == ("default", {})
+    assert await connection.credentials.authorization() == "Bearer secret"
+
+
+NOTE = "# Zertifikat für uns\n"
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param({"certificate-authority": "utf-8.crt"}, id="a comment in UTF-8"),
+        pytest.param({"certificate-authority": "latin-1.crt"}, id="a comment in Latin-1"),
+        pytest.param(
+            {"certificate-authority-data": b64(NOTE.encode() + AUTHORITY.certificate)},
+            id="a comment in the data",
+        ),
+        pytest.param(
+            {"certificate-authority-data": base64.encodebytes(AUTHORITY.certificate).decode()},
+            id="base64 with line breaks",
+        ),
+    ],
+)
+def test_an_authority_is_read_as_others_read_it(tmp_path: Path, cluster: dict[str, str]) -> None:
+    for encoding in ("utf-8", "latin-1"):
+        pem = NOTE.encode(encoding) + AUTHORITY.certificate
+        (tmp_path / f"{encoding}.crt").write_bytes(pem)
+    content = config()
+    content["clusters"][0]["cluster"] = {"server": "https://api", **cluster}
+    tls = load_kubeconfig(write(tmp_path / "config", content), env={}).tls
+    assert tls is not None
+    assert len(tls.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# to be filled in\n"])
+def test_an_authority_file_without_certificates_does_not_mean_the_systems(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "ca.crt").write_text(text)
+    content = config()
+    content["clusters"][0]["cluster"] = {"server": "https://api", "certificate-authority": "ca.crt"}
+    with pytest.raises(KubeconfigError, match="certificate-authority has no certificate in PEM"):
+        load_kubeconfig(write(tmp_path / "config", content), env={})
+
+
+async def test_white_space_around_a_token_is_no_part_of_it(tmp_path: Path) -> None:
+    file = write(tmp_path / "config", config(user={"token": "secret\n"}))
+    assert await load_kubeconfig(file, env={}).credentials.authorization() == "Bearer secret"
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "one\0", "ü"])
+async def test_a_token_file_whose_content_fits_no_header_is_named(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "token").write_text(text)
+    file = write(tmp_path / "config", config(user={"tokenFile": "token"}))
+    with pytest.raises(CredentialsError, match=f"token file {tmp_path}/token: token has a line"):
+        await load_kubeconfig(file, env={}).credentials.authorization()
+
+
+def test_the_keys_of_an_impersonated_users_extra_are_escaped(tmp_path: Path) -> None:
+    extra = {"example.com/scopes": ["a"], "100%": ["b"], "für": ["c"]}
+    file = write(tmp_path / "config", config(user={"as": "jane", "as-user-extra": extra}))
+    assert load_kubeconfig(file, env={}).headers == {
+        "Impersonate-User": "jane",
+        "Impersonate-Extra-example.com%2Fscopes": ("a",),
+        "Impersonate-Extra-100%25": ("b",),
+        "Impersonate-Extra-f%C3%BCr": ("c",),
+    }
+
+
+def test_a_password_in_the_servers_address_is_not_in_its_name() -> None:
+    connection = Connection(server="https://me:hunter2@api:6443", tls=None)
+    assert connection.host == "api:6443"
 
 
 async def test_what_a_context_says_is_in_the_connection(tmp_path: Path) -> None:
@@ -365,3 +492,40 @@ def test_a_proxy_from_the_environment(no_proxy: str, used: bool) -> None:
 def test_a_domain_is_exempt_with_all_below_it(entry: str) -> None:
     env = {"https_proxy": "http://proxy", "no_proxy": entry}
     assert proxy_from_env("https://api.example.com", env) is None
+
+
+@pytest.mark.parametrize(
+    ("server", "entry", "used"),
+    [
+        ("https://api.example.com", "*.example.com", False),
+        ("https://api.example.com", "*.example.org", True),
+        ("https://api.example.com:6443", "example.com:6443", False),
+        ("https://api.example.com:6443", "example.com:443", True),
+        ("https://api.example.com", "example.com:443", False),
+        ("https://10.1.2.3:6443", "10.1.2.3:6443", False),
+        ("https://10.1.2.3:6443", "10.1.2.3:443", True),
+        ("https://[fd00::1]:6443", "fd00::1", False),
+        ("https://[fd00::1]:6443", "[fd00::1]", False),
+        ("https://[fd00::1]:6443", "[fd00::1]:6443", False),
+        ("https://[fd00::1]:6443", "[fd00::1]:443", True),
+        ("https://[fd00::1]:6443", "fd00::/8", False),
+        ("https://[fd00::1]:6443", "fe80::/10", True),
+        ("https://api.example.com", "*.", True),
+    ],
+)
+def test_forms_of_an_entry_of_no_proxy(server: str, entry: str, used: bool) -> None:
+    env = {"HTTPS_PROXY": "proxy", "NO_PROXY": entry}
+    assert (proxy_from_env(server, env) is not None) is used
+
+
+@pytest.mark.parametrize(
+    ("proxy", "why"),
+    [
+        ("socks5://me:hunter2@p:1080", "HTTPS_PROXY: 'socks5://p:1080': only http and https"),
+        ("http://p:port", "HTTPS_PROXY: is not an address"),
+        ("http://", "HTTPS_PROXY: has no host"),
+    ],
+)
+def test_a_proxy_of_the_environment_that_cannot_be_used_is_refused(proxy: str, why: str) -> None:
+    with pytest.raises(KubeconfigError, match=why):
+        proxy_from_env("https://api", {"HTTPS_PROXY": proxy})

@@ -5,23 +5,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from quarterdeck.localcluster.process import Process, Spawner, how_it_ended, tail
+from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_ended, tail
 from quarterdeck.localcluster.status import Identity
+from quarterdeck.testing.waiting import eventually
 
 LIMIT = 30.0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -31,9 +24,9 @@ def spawner() -> Iterator[Spawner]:
     spawner.close()
 
 
-def process(spawner: Spawner, tmp_path: Path, *argv: str) -> Process:
+def process(spawner: Spawner, tmp_path: Path, *argv: str) -> ComponentProcess:
     log = tmp_path / "child.log"
-    return Process("child", argv, spawner=spawner, environment={"WORD": "hello"}, log=log)
+    return ComponentProcess("child", argv, spawner=spawner, environment={"WORD": "hello"}, log=log)
 
 
 def test_a_process_writes_to_its_log_and_sees_only_its_environment(
@@ -41,7 +34,7 @@ def test_a_process_writes_to_its_log_and_sees_only_its_environment(
 ) -> None:
     child = process(spawner, tmp_path, "/usr/bin/env")
     child.start()
-    wait_until(lambda: child.exit_code is not None)
+    eventually(lambda: child.exit_code is not None, "the child has ended")
     assert child.exit_code == 0
     assert "WORD=hello" in child.last_lines().splitlines()
     assert "HOME=" not in child.last_lines()
@@ -51,7 +44,7 @@ def test_a_second_start_keeps_the_log_of_the_first(spawner: Spawner, tmp_path: P
     child = process(spawner, tmp_path, "/bin/sh", "-c", "echo $$")
     for _ in range(2):
         child.start()
-        wait_until(lambda: child.exit_code is not None)
+        eventually(lambda: child.exit_code is not None, "the child has ended")
     assert tail(tmp_path / "child.previous.log") != tail(tmp_path / "child.log")
 
 
@@ -65,7 +58,7 @@ def test_stop_asks_first(spawner: Spawner, tmp_path: Path) -> None:
         "trap 'exit 7' TERM; echo up; while :; do sleep .1; done",
     )
     child.start()
-    wait_until(lambda: child.last_lines() == "up")
+    eventually(lambda: child.last_lines() == "up", "the child is up")
     child.pause()
     child.stop(grace=LIMIT)
     assert child.exit_code == 7
@@ -74,7 +67,7 @@ def test_stop_asks_first(spawner: Spawner, tmp_path: Path) -> None:
 def test_stop_kills_what_does_not_listen(spawner: Spawner, tmp_path: Path) -> None:
     child = process(spawner, tmp_path, "/bin/sh", "-c", "trap '' TERM; echo up; exec sleep 1000")
     child.start()
-    wait_until(lambda: child.last_lines() == "up")
+    eventually(lambda: child.last_lines() == "up", "the child is up")
     child.stop(grace=0.1)
     assert child.exit_code == -signal.SIGKILL
 
@@ -93,7 +86,9 @@ def test_a_process_survives_the_thread_that_asked_for_it(spawner: Spawner, tmp_p
     thread.join()
     marker = process(spawner, tmp_path / "..", "/bin/true")
     marker.start()
-    wait_until(lambda: marker.exit_code is not None)  # had a signal been sent, it were there now
+    eventually(
+        lambda: marker.exit_code is not None, "the child has ended"
+    )  # had a signal been sent, it were there now
     assert child.pid is not None
     child.kill()
 
@@ -101,9 +96,10 @@ def test_a_process_survives_the_thread_that_asked_for_it(spawner: Spawner, tmp_p
 PARENT = """
 import sys, time
 from pathlib import Path
-from quarterdeck.localcluster.process import Process, Spawner
+from quarterdeck.localcluster.process import ComponentProcess, Spawner
 log = Path(sys.argv[1])
-child = Process("child", ["/bin/sleep", "1000"], spawner=Spawner(), environment={}, log=log)
+options = {"spawner": Spawner(), "environment": {}, "log": log}
+child = ComponentProcess("child", ["/bin/sleep", "1000"], **options)
 child.start()
 print(child.pid, flush=True)
 time.sleep(1000)
@@ -119,7 +115,7 @@ def test_no_orphan_after_kill_9(tmp_path: Path) -> None:
         child = Identity.of(int(parent.stdout.readline()))
         assert child is not None
         parent.kill()
-    wait_until(lambda: not child.is_alive)
+    eventually(lambda: not child.is_alive, "the child is gone")
 
 
 def test_a_child_whose_parent_is_gone_already_does_not_start() -> None:
@@ -158,7 +154,7 @@ def test_an_identity_is_alive_until_its_process_ends() -> None:
         assert identity is not None
         assert identity.is_alive
         child.kill()
-        wait_until(lambda: not identity.is_alive)  # a zombie is no life
+        eventually(lambda: not identity.is_alive, "a zombie is gone")  # a zombie is no life
     assert Identity.of(child.pid) is None
 
 

@@ -180,3 +180,12 @@ def test_graph_as_pictures(payload: Path) -> None:
     assert run("graph", payload, "-o", "dot").stdout.startswith("digraph payload {")
     svg = run("graph", payload, "-o", "svg").stdout
     assert ElementTree.fromstring(svg).tag.endswith("svg")  # noqa: S314  our own output
+
+
+def test_seal_writes_the_list_and_says_how_many_files_it_has(payload: Path) -> None:
+    result = run("seal", payload)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(str(payload / "SHA256SUMS"))
+    lines = (payload / "SHA256SUMS").read_text().splitlines()
+    assert f"{len(lines)} files" in result.stdout
+    assert run("seal", payload / "nowhere").exit_code == 2

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.places import ROOT
 
-from quarterdeck.operators.cluster_version.payload.filters import FILTERS
-from quarterdeck.operators.cluster_version.payload.load import read_payload
+from quarterdeck.payload.filters import FILTERS
+from quarterdeck.payload.load import read_payload
 
-ROOT = Path(__file__).parents[3]
-# What needs a cluster is tried by tests/integration/version/test_version_docs.py.
+# What needs a cluster is tried by `test_version_docs.py` of the integration tests.
 TEXT = (ROOT / "docs" / "payload.md").read_text().partition("\n# Releases, live\n")[0]
 BLOCKS = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
@@ -54,7 +54,7 @@ def test_the_picture_in_the_document_is_what_its_command_makes(tmp_path: Path) -
 
 def test_the_document_explains_every_finding() -> None:
     """Each code that a rule can give is in the table of findings."""
-    package = ROOT / "src" / "quarterdeck" / "operators" / "cluster_version" / "payload"
+    package = ROOT / "src" / "quarterdeck" / "payload"
     sources = "".join(path.read_text() for path in package.glob("*lint*.py"))
     sources += (package / "findings.py").read_text()
     codes = re.findall(r'(?:error|warning)\(\s*"([a-z-]+)"', sources)

@@ -7,18 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.config_v1 import ComponentOverride
-from quarterdeck.operators.cluster_version.payload.filters import (
+from quarterdeck.feature_gates import FEATURE_SETS
+from quarterdeck.payload.filters import (
     FILTERS,
     excluded_by,
     included,
     verdicts,
 )
-from quarterdeck.operators.cluster_version.payload.model import Manifest
-from quarterdeck.operators.cluster_version.payload.observed import (
-    CAPABILITIES,
-    FEATURE_SETS,
-    Observed,
-)
+from quarterdeck.payload.model import Manifest
+from quarterdeck.payload.observed import CAPABILITIES, ObservedCluster
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"
 INCLUDED = {PROFILE: "true"}
@@ -59,20 +56,24 @@ def crd(annotations: dict[str, Any]) -> Manifest:
     )
 
 
-def with_override(**fields: Any) -> Observed:
+def with_override(**fields: Any) -> ObservedCluster:
     entry = {"group": "apps", "kind": "Deployment", "namespace": "ns", "name": "name"}
     override = ComponentOverride(**(entry | {"unmanaged": True} | fields))
-    return Observed(overrides=(override,))
+    return ObservedCluster(overrides=(override,))
 
 
 @pytest.mark.parametrize(
     ("found", "observed", "number", "reason"),
     [
-        pytest.param(manifest(), Observed(), 1, "there are no annotations", id="1: none at all"),
-        pytest.param(manifest({}), Observed(), 1, "there are no annotations", id="1: an empty map"),
+        pytest.param(
+            manifest(), ObservedCluster(), 1, "there are no annotations", id="1: none at all"
+        ),
+        pytest.param(
+            manifest({}), ObservedCluster(), 1, "there are no annotations", id="1: an empty map"
+        ),
         pytest.param(
             manifest(INCLUDED | {"exclude.release.openshift.io/hosted": "true"}),
-            Observed(cluster_id="hosted"),
+            ObservedCluster(cluster_id="hosted"),
             2,
             'exclude.release.openshift.io/hosted is "true"',
             id="2: the cluster is excluded",
@@ -81,105 +82,105 @@ def with_override(**fields: Any) -> Observed:
             manifest(
                 INCLUDED | {"exclude.release.openshift.io/self-managed-high-availability": "true"}
             ),
-            Observed(),
+            ObservedCluster(),
             2,
             'exclude.release.openshift.io/self-managed-high-availability is "true"',
             id="2: the profile is excluded",
         ),
         pytest.param(
             manifest(INCLUDED | {SET: "Default", GATE: "X"}),
-            Observed(enabled_gates=frozenset("X")),
+            ObservedCluster(enabled_gates=frozenset("X")),
             3,
             f"both {SET} and {GATE} are set",
             id="3: by set and by gate",
         ),
         pytest.param(
             manifest(INCLUDED | {SET: "TechPreviewNoUpgrade,OKD"}),
-            Observed(),
+            ObservedCluster(),
             4,
             f"Default is not in {SET}: TechPreviewNoUpgrade,OKD",
             id="4: another feature set",
         ),
         pytest.param(
             manifest(INCLUDED | {SET: ""}),
-            Observed(feature_set="OKD"),
+            ObservedCluster(feature_set="OKD"),
             4,
             f"OKD is not in {SET}: ",
             id="4: an empty list is the Default set",
         ),
         pytest.param(
             manifest(INCLUDED | {SET: "Default,Latest"}),
-            Observed(),
+            ObservedCluster(),
             4,
             f"{SET} has the unknown 'Latest'",
             id="4: an unknown feature set, even beside the running one",
         ),
         pytest.param(
             manifest(INCLUDED | {GATE: "X"}),
-            Observed(),
+            ObservedCluster(),
             5,
             f"X is off, against {GATE}: X",
             id="5: a gate is off",
         ),
         pytest.param(
             manifest(INCLUDED | {GATE: "X, -Y , Z"}),
-            Observed(enabled_gates=frozenset("XY")),
+            ObservedCluster(enabled_gates=frozenset("XY")),
             5,
             f"Y is on and Z is off, against {GATE}: X, -Y , Z",
             id="5: all must hold, blanks or not",
         ),
         pytest.param(
             crd({MAJOR: "5"}),
-            Observed(major_version=4),
+            ObservedCluster(major_version=4),
             6,
             f"the release is of major version 4, against {MAJOR}: 5",
             id="6: another major version",
         ),
         pytest.param(
             crd({MAJOR: "-4"}),
-            Observed(major_version=4),
+            ObservedCluster(major_version=4),
             6,
             f"the release is of major version 4, against {MAJOR}: -4",
             id="6: this major version is refused",
         ),
         pytest.param(
             crd({MAJOR: "4,five"}),
-            Observed(major_version=4),
+            ObservedCluster(major_version=4),
             6,
             f"{MAJOR} has 'five', which is no number",
             id="6: no number",
         ),
         pytest.param(
             manifest({"other": "x"}),
-            Observed(),
+            ObservedCluster(),
             7,
             f"{PROFILE} is not set",
             id="7: the profile is not included",
         ),
         pytest.param(
             manifest({PROFILE: "True"}),
-            Observed(),
+            ObservedCluster(),
             7,
             f"{PROFILE} is 'True', not \"true\"",
             id="7: not exactly true",
         ),
         pytest.param(
             manifest({PROFILE: True}),
-            Observed(),
+            ObservedCluster(),
             7,
             f'{PROFILE} is True, not "true"',
             id="7: a boolean is not the text",
         ),
         pytest.param(
             manifest(INCLUDED | {CAPABILITY: "Console+Telepathy"}),
-            Observed(enabled_capabilities=frozenset()),
+            ObservedCluster(enabled_capabilities=frozenset()),
             8,
             f"{CAPABILITY} has the unknown 'Telepathy'",
             id="8: an unknown capability comes before a disabled one",
         ),
         pytest.param(
             manifest(INCLUDED | {CAPABILITY: "MachineAPI+CloudCredential"}),
-            Observed(enabled_capabilities=CAPABILITIES - {"CloudCredential"}),
+            ObservedCluster(enabled_capabilities=CAPABILITIES - {"CloudCredential"}),
             8,
             "the capability 'CloudCredential' is disabled",
             id="8: all capabilities must be enabled",
@@ -193,7 +194,9 @@ def with_override(**fields: Any) -> Observed:
         ),
     ],
 )
-def test_a_filter_excludes(found: Manifest, observed: Observed, number: int, reason: str) -> None:
+def test_a_filter_excludes(
+    found: Manifest, observed: ObservedCluster, number: int, reason: str
+) -> None:
     """The filter is the first to exclude, with its number and its reason."""
     verdict = excluded_by(found, observed)
     assert verdict is not None
@@ -204,42 +207,50 @@ def test_a_filter_excludes(found: Manifest, observed: Observed, number: int, rea
 @pytest.mark.parametrize(
     ("found", "observed"),
     [
-        pytest.param(manifest(INCLUDED), Observed(), id="the profile is enough"),
+        pytest.param(manifest(INCLUDED), ObservedCluster(), id="the profile is enough"),
         pytest.param(
             manifest(INCLUDED | {"exclude.release.openshift.io/hosted": "true"}),
-            Observed(cluster_id="other"),
+            ObservedCluster(cluster_id="other"),
             id="2: another cluster is excluded",
         ),
         pytest.param(
             manifest(INCLUDED | {"exclude.release.openshift.io/hosted": "false"}),
-            Observed(cluster_id="hosted"),
+            ObservedCluster(cluster_id="hosted"),
             id="2: excluded by false",
         ),
         pytest.param(
             manifest(INCLUDED | {"exclude.release.openshift.io/": "true"}),
-            Observed(),
+            ObservedCluster(),
             id="2: an exclude without a name, and no cluster id",
         ),
         pytest.param(
-            manifest(INCLUDED | {SET: "OKD, Default"}), Observed(), id="4: listed, with a blank"
+            manifest(INCLUDED | {SET: "OKD, Default"}),
+            ObservedCluster(),
+            id="4: listed, with a blank",
         ),
         pytest.param(
-            manifest(INCLUDED | {SET: ""}), Observed(feature_set=""), id="4: empty is Default"
+            manifest(INCLUDED | {SET: ""}),
+            ObservedCluster(feature_set=""),
+            id="4: empty is Default",
         ),
         pytest.param(
             manifest(INCLUDED | {GATE: " X ,-Y"}),
-            Observed(enabled_gates=frozenset("X")),
+            ObservedCluster(enabled_gates=frozenset("X")),
             id="5: all gates hold",
         ),
-        pytest.param(crd({MAJOR: "4, 5"}), Observed(major_version=5), id="6: one of a list"),
-        pytest.param(crd({MAJOR: "-3"}), Observed(major_version=4), id="6: another is refused"),
-        pytest.param(crd({MAJOR: "5"}), Observed(), id="6: a release without a version"),
+        pytest.param(crd({MAJOR: "4, 5"}), ObservedCluster(major_version=5), id="6: one of a list"),
         pytest.param(
-            manifest(INCLUDED | {MAJOR: "5"}), Observed(major_version=4), id="6: not on other kinds"
+            crd({MAJOR: "-3"}), ObservedCluster(major_version=4), id="6: another is refused"
+        ),
+        pytest.param(crd({MAJOR: "5"}), ObservedCluster(), id="6: a release without a version"),
+        pytest.param(
+            manifest(INCLUDED | {MAJOR: "5"}),
+            ObservedCluster(major_version=4),
+            id="6: not on other kinds",
         ),
         pytest.param(
             manifest(INCLUDED | {CAPABILITY: "MachineAPI + CloudCredential"}),
-            Observed(),
+            ObservedCluster(),
             id="8: all enabled",
         ),
         pytest.param(manifest(INCLUDED), with_override(unmanaged=False), id="9: managed"),
@@ -249,7 +260,7 @@ def test_a_filter_excludes(found: Manifest, observed: Observed, number: int, rea
         pytest.param(manifest(INCLUDED), with_override(name="x"), id="9: another name"),
     ],
 )
-def test_no_filter_excludes(found: Manifest, observed: Observed) -> None:
+def test_no_filter_excludes(found: Manifest, observed: ObservedCluster) -> None:
     assert excluded_by(found, observed) is None
 
 
@@ -266,7 +277,7 @@ def test_every_reason_is_kept() -> None:
         }
     )
     identity = found.identity
-    observed = Observed(
+    observed = ObservedCluster(
         cluster_id="id",
         major_version=4,
         enabled_capabilities=frozenset(),
@@ -303,7 +314,7 @@ annotation_maps = st.none() | st.dictionaries(
 def test_the_first_reason_decides_and_none_means_included(
     annotations: dict[str, Any] | None, feature_set: str, gates: frozenset[str]
 ) -> None:
-    observed = Observed(
+    observed = ObservedCluster(
         feature_set=feature_set, enabled_gates=gates, cluster_id="id", major_version=4
     )
     found = manifest(annotations)
@@ -312,3 +323,12 @@ def test_the_first_reason_decides_and_none_means_included(
     first = next((verdict for verdict in told if verdict.reason is not None), None)
     assert excluded_by(found, observed) == first
     assert included([found], observed) == ((found,) if first is None else ())
+
+
+def test_an_override_of_an_object_without_a_namespace_ignores_a_stray_one() -> None:
+    """The field is required, and people write what they like into it."""
+    observed = with_override(group="apiextensions.k8s.io", kind="CustomResourceDefinition")
+    verdict = excluded_by(crd({}), observed)
+    assert verdict is not None
+    assert verdict.filter == "override"
+    assert excluded_by(manifest(INCLUDED), with_override(namespace="other")) is None

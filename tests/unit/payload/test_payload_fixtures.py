@@ -2,29 +2,25 @@
 
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 import yaml
+from tests.places import FIXTURES
 
-from quarterdeck.operators.cluster_version.payload.decode_yaml import decode_yaml
-from quarterdeck.operators.cluster_version.payload.documents import Document
-from quarterdeck.operators.cluster_version.payload.explain import explain
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.findings import Severity
-from quarterdeck.operators.cluster_version.payload.gates import enabled_gates
-from quarterdeck.operators.cluster_version.payload.graph import Mode, build_graph
-from quarterdeck.operators.cluster_version.payload.lint import lint
-from quarterdeck.operators.cluster_version.payload.load import load_payload, read_payload
-from quarterdeck.operators.cluster_version.payload.model import Payload, Release
-from quarterdeck.operators.cluster_version.payload.observed import (
-    FEATURE_SETS,
-    PROFILES,
-    Observed,
-)
-from quarterdeck.operators.cluster_version.payload.picture import to_dot, to_svg
+from quarterdeck.feature_gates import FEATURE_SETS
+from quarterdeck.payload.explain import explain
+from quarterdeck.payload.filters import included
+from quarterdeck.payload.findings import Severity
+from quarterdeck.payload.gates import enabled_gates
+from quarterdeck.payload.graph import Mode, build_graph
+from quarterdeck.payload.lint import lint
+from quarterdeck.payload.load import load_payload, read_payload
+from quarterdeck.payload.model import KnownRelease, Payload
+from quarterdeck.payload.observed import PROFILES, ObservedCluster
+from quarterdeck.payload.picture import to_dot, to_svg
+from quarterdeck.strict_yaml import decode_yaml
+from quarterdeck.strict_yaml.documents import Document
 
-FIXTURES = Path(__file__).parents[4] / "shared" / "fixtures"
 COUNTS = {"payload": 97, "payload-4.6": 41, "payload-4.7": 53}
 
 pytestmark = pytest.mark.skipif(
@@ -34,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(params=sorted(COUNTS))
 def payload(request: pytest.FixtureRequest) -> Payload:
-    release = Release(version="4.22.7", image="example.test/release@sha256:1")
+    release = KnownRelease(version="4.22.7", image="example.test/release@sha256:1")
     return load_payload(FIXTURES / request.param, release=release, profile=PROFILES[0])
 
 
@@ -70,10 +66,10 @@ def test_values_are_those_that_pyyaml_reads() -> None:
     assert compared > 100
 
 
-def combinations(payload: Payload) -> Iterator[Observed]:
+def combinations(payload: Payload) -> Iterator[ObservedCluster]:
     for profile, feature_set in product((*PROFILES, "unheard-of"), FEATURE_SETS):
         gates = enabled_gates(payload, profile, feature_set)
-        yield Observed(profile=profile, feature_set=feature_set, enabled_gates=gates)
+        yield ObservedCluster(profile=profile, feature_set=feature_set, enabled_gates=gates)
 
 
 def test_every_combination_is_judged_ordered_and_drawn(payload: Payload) -> None:

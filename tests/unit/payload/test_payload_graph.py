@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.operators.cluster_version.payload.filters import excluded_by, included
-from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode, build_graph
-from quarterdeck.operators.cluster_version.payload.model import Manifest
-from quarterdeck.operators.cluster_version.payload.observed import FEATURE_SETS, Observed
+from quarterdeck.feature_gates import FEATURE_SETS
+from quarterdeck.payload.filters import excluded_by, included
+from quarterdeck.payload.graph import Graph, Mode, build_graph
+from quarterdeck.payload.model import Manifest
+from quarterdeck.payload.observed import ObservedCluster
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"
 
@@ -170,7 +171,7 @@ def payloads(draw: st.DrawFn) -> list[Manifest]:
 def test_exactly_the_included_are_in_the_graph_once_in_order_without_a_cycle(
     manifests: list[Manifest], mode: Mode, feature_set: str, gates: frozenset[str]
 ) -> None:
-    observed = Observed(feature_set=feature_set, enabled_gates=gates)
+    observed = ObservedCluster(feature_set=feature_set, enabled_gates=gates)
     graph = build_graph(included(manifests, observed), mode)
 
     files = [m.file for m in graph.manifests]

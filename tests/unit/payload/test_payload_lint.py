@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.operators.cluster_version.payload.findings import Finding, Severity
-from quarterdeck.operators.cluster_version.payload.lint import lint
-from quarterdeck.operators.cluster_version.payload.load import read_payload
-from quarterdeck.operators.cluster_version.payload.locate import with_lines
+from quarterdeck.payload.findings import Finding, Severity
+from quarterdeck.payload.lint import lint
+from quarterdeck.payload.load import read_payload
+from quarterdeck.payload.locate import with_lines
 
 INCLUDE = "include.release.openshift.io/self-managed-high-availability"
 RELEASE = "release.openshift.io"
@@ -429,3 +429,61 @@ def test_files_that_are_too_deep_are_told(tmp_path: Path) -> None:
 
 def test_an_empty_payload_is_well(tmp_path: Path) -> None:
     assert findings(tmp_path, {}) == []
+
+
+def own_binding(role: str, name: str = "cvo", *annotations: str) -> str:
+    lines = "".join(f"    {annotation}\n" for annotation in annotations)
+    return (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"
+        f'metadata:\n  name: {name}\n  annotations:\n    {INCLUDE}: "true"\n{lines}'
+        f"roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\n"
+        "subjects:\n- {kind: ServiceAccount, namespace: openshift-cluster-version,"
+        " name: cluster-version-operator}\n"
+    )
+
+
+def test_a_release_that_takes_the_operators_own_rights_is_told_beforehand(tmp_path: Path) -> None:
+    found = findings(tmp_path, {"1.yaml": own_binding("view")})
+    assert [(one.code, one.field, one.value) for one in found] == [
+        ("own-rights", "roleRef.name", "view")
+    ]
+    delete = f'{RELEASE}/delete: "true"'
+    found = findings(tmp_path, {"1.yaml": own_binding("cluster-admin", "cvo", delete)})
+    assert [one.code for one in found] == ["own-rights"]
+
+
+def test_a_second_binding_of_the_operator_may_be_to_any_role(tmp_path: Path) -> None:
+    files = {"1.yaml": own_binding("view"), "2.yaml": own_binding("cluster-admin", "other")}
+    assert findings(tmp_path, files) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "namespace"),
+    [
+        pytest.param("v1 ConfigMap", "Upper", "ns", id="a capital"),
+        pytest.param("v1 ConfigMap", "under_score", "ns", id="an underscore"),
+        pytest.param("v1 ConfigMap", "x" * 254, "ns", id="too long"),
+        pytest.param("v1 Namespace", "a.b", "", id="a namespace with a dot"),
+        pytest.param("v1 ConfigMap", "x", "a.b", id="in a namespace with a dot"),
+        pytest.param("rbac.authorization.k8s.io/v1 ClusterRole", "a/b", "", id="a slash in a role"),
+        pytest.param("v1 ConfigMap", "x\\n", "ns", id="a line break"),
+    ],
+)
+def test_names_that_the_server_would_refuse_are_told(
+    tmp_path: Path, kind: str, name: str, namespace: str
+) -> None:
+    version, _, kind = kind.partition(" ")
+    where = f"  namespace: {namespace}\n" if namespace else ""
+    text = (
+        f'apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: "{name}"\n{where}'
+        f'  annotations: {{{INCLUDE}: "true"}}\n'
+    )
+    assert [one.code for one in findings(tmp_path, {"1.yaml": text})] == ["bad-name"]
+
+
+def test_names_of_roles_may_have_colons(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
+        f'metadata:\n  name: system:a:B\n  annotations: {{{INCLUDE}: "true"}}\n'
+    )
+    assert findings(tmp_path, {"1.yaml": text}) == []

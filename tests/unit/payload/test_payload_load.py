@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.operators.cluster_version.payload.load import (
+from quarterdeck.payload.load import (
     UNKNOWN_IMAGE,
     Reading,
     load_payload,
     read_payload,
     run_level_and_component,
 )
-from quarterdeck.operators.cluster_version.payload.model import PayloadError, Release
+from quarterdeck.payload.model import KnownRelease, PayloadError
 
 GOOD = """\
 apiVersion: v1
@@ -32,7 +32,7 @@ def write(directory: Path, files: dict[str, str | bytes]) -> Path:
     return directory
 
 
-def read(directory: Path, release: Release | None = None) -> Reading:
+def read(directory: Path, release: KnownRelease | None = None) -> Reading:
     return read_payload([directory], release=release, profile="some-profile")
 
 
@@ -119,7 +119,7 @@ def test_one_broken_manifest_is_named_with_file_document_and_line(tmp_path: Path
     broken = GOOD.format(name="a") + "---\n" + "apiVersion: v1\nkind: [\n"
     write(tmp_path, {"good.yaml": GOOD.format(name="g"), "0000_10_x_1.yaml": broken})
     with pytest.raises(PayloadError) as raised:
-        load_payload(tmp_path, release=Release(), profile="p")
+        load_payload(tmp_path, release=KnownRelease(), profile="p")
     (problem,) = raised.value.problems
     assert (problem.file, problem.document, problem.line) == ("0000_10_x_1.yaml", 2, 8)
     assert "0000_10_x_1.yaml:8 (document 2): not YAML" in str(raised.value)
@@ -190,7 +190,7 @@ spec:
 
 def test_the_version_replaces_the_snapshot_in_release_version_only(tmp_path: Path) -> None:
     write(tmp_path, {"d.yaml": DEPLOYMENT})
-    (manifest,) = read(tmp_path, Release(version="4.7.0")).payload.manifests
+    (manifest,) = read(tmp_path, KnownRelease(version="4.7.0")).payload.manifests
     (container,) = manifest.object["spec"]["template"]["spec"]["containers"]
     values = [variable["value"] for variable in container["env"]]
     assert values == ["4.7.0", "0.0.1-snapshot", "4.7.0", "4.1"]
@@ -205,7 +205,7 @@ def test_the_version_replaces_the_snapshot_in_cluster_operators(tmp_path: Path) 
         "  - {name: other, version: 1.2.3}\n"
     )
     write(tmp_path, {"c.yaml": text})
-    (manifest,) = read(tmp_path, Release(version="4.7.0")).payload.manifests
+    (manifest,) = read(tmp_path, KnownRelease(version="4.7.0")).payload.manifests
     versions = [operand["version"] for operand in manifest.object["status"]["versions"]]
     assert versions == ["4.7.0", "4.7.0", "1.2.3"]
 
@@ -214,7 +214,7 @@ def test_release_metadata_says_version_and_previous(tmp_path: Path) -> None:
     metadata = '{"kind": "cincinnati-metadata-v0", "version": "4.6.1", "previous": ["4.6.0"]}'
     write(tmp_path, {"release-metadata": metadata, "d.yaml": DEPLOYMENT})
     reading = read(tmp_path)
-    assert reading.payload.release == Release(version="4.6.1", previous=("4.6.0",))
+    assert reading.payload.release == KnownRelease(version="4.6.1", previous=("4.6.0",))
     assert "4.6.1" in str(reading.payload.manifests[0].object)
 
 
@@ -245,7 +245,7 @@ def test_images_are_replaced_wherever_they_stand_as_a_whole(tmp_path: Path) -> N
             "part/d.yaml": DEPLOYMENT,
         },
     )
-    release = Release(images={"one": "real/one@sha256:1", "more": "real/more@sha256:2"})
+    release = KnownRelease(images={"one": "real/one@sha256:1", "more": "real/more@sha256:2"})
     deployment, config = read(tmp_path, release).payload.manifests
     (container,) = deployment.object["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "real/one@sha256:1"
@@ -290,7 +290,7 @@ def test_template_fields_of_our_own_manifests_are_replaced(tmp_path: Path) -> No
         '  alert: value {{ "{{ $labels.name }}" }} of {{ "{{ \\"x\\" | query }}"}} is {{ `raw` }}\n'
     )
     write(tmp_path, {OWN: text})
-    (manifest,) = read(tmp_path, Release(image="img:1")).payload.manifests
+    (manifest,) = read(tmp_path, KnownRelease(image="img:1")).payload.manifests
     assert manifest.object["data"] == {
         "image": "img:1",
         "profile": "some-profile",
@@ -315,7 +315,7 @@ def test_any_other_template_there_is_an_error_with_its_line(tmp_path: Path, temp
 def test_in_other_manifests_braces_are_text(tmp_path: Path) -> None:
     text = GOOD.format(name="x") + "data:\n  alert: 'is {{ $value }} of {{.ReleaseImage}}'\n"
     write(tmp_path, {"0000_90_monitoring_1.yaml": text})
-    (manifest,) = read(tmp_path, Release(image="img:1")).payload.manifests
+    (manifest,) = read(tmp_path, KnownRelease(image="img:1")).payload.manifests
     assert manifest.object["data"]["alert"] == "is {{ $value }} of {{.ReleaseImage}}"
 
 

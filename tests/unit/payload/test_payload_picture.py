@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.operators.cluster_version.payload.graph import Graph, Mode, build_graph
-from quarterdeck.operators.cluster_version.payload.model import Manifest
-from quarterdeck.operators.cluster_version.payload.picture import to_dot, to_svg
+from quarterdeck.payload.graph import Graph, Mode, build_graph
+from quarterdeck.payload.model import Manifest
+from quarterdeck.payload.picture import to_dot, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.operators.cluster_version.payload.substitute import (
+from quarterdeck.payload.substitute import (
     TemplateFault,
     image_pattern,
     render_template,

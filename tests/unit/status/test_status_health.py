@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.status.health import (
-    CHECKED,
     ORDER,
     Health,
     Mark,
@@ -15,6 +14,7 @@ from quarterdeck.status.health import (
     health_of,
     worst_first,
 )
+from quarterdeck.status.staleness import CHECKED
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
 WELL = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}

@@ -170,3 +170,8 @@ def test_the_end_of_inertia_is_when_the_answer_changes(many: list[ClusterStatusC
         a_moment_before = union_condition("Degraded", many, ends - timedelta(seconds=1))
         assert a_moment_before.status == "False"
         assert union_condition("Degraded", many, ends).status != "False"
+
+
+def test_a_part_without_a_reason_is_told_by_its_name_alone() -> None:
+    told = union("Degraded", part("TypeADegraded", "True"), part("TypeBDegraded", "True", "Lost"))
+    assert told[1] == "TypeA::TypeB_Lost"

@@ -12,11 +12,11 @@ from quarterdeck.localcluster.binaries.catalog import (
     CATALOG,
     KUBERNETES_VERSION,
     Program,
-    Release,
+    ProgramSource,
     architecture,
     elf_architecture,
+    program_source,
     published_checksum,
-    release,
 )
 from quarterdeck.localcluster.binaries.errors import BinariesUnavailable
 from quarterdeck.localcluster.binaries.settings import BinarySettings
@@ -47,7 +47,7 @@ def test_exports_are_sorted_and_there() -> None:
             "kubectl",
             DEFAULTS,
             "amd64",
-            Release(
+            ProgramSource(
                 "https://dl.k8s.io/release/v1.36.4/bin/linux/amd64/kubectl",
                 "https://dl.k8s.io/release/v1.36.4/bin/linux/amd64/kubectl.sha256",
             ),
@@ -57,7 +57,7 @@ def test_exports_are_sorted_and_there() -> None:
             "etcd",
             DEFAULTS,
             "arm64",
-            Release(
+            ProgramSource(
                 GITHUB.format("etcd-io/etcd") + "/v3.6.8/etcd-v3.6.8-linux-arm64.tar.gz",
                 GITHUB.format("etcd-io/etcd") + "/v3.6.8/SHA256SUMS",
                 "etcd-v3.6.8-linux-arm64/etcd",
@@ -68,7 +68,7 @@ def test_exports_are_sorted_and_there() -> None:
             "kwok",
             DEFAULTS,
             "amd64",
-            Release(
+            ProgramSource(
                 GITHUB.format("kubernetes-sigs/kwok") + "/v0.8.0/kwok-linux-amd64",
                 "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v0.8.0",
             ),
@@ -78,7 +78,7 @@ def test_exports_are_sorted_and_there() -> None:
             "kwok",
             MIRROR,
             "amd64",
-            Release(
+            ProgramSource(
                 "http://mirror:1/kwok/v0.8.0/kwok-linux-amd64",
                 "http://mirror:1/kwok/v0.8.0/kwok-linux-amd64.sha256",
             ),
@@ -88,7 +88,7 @@ def test_exports_are_sorted_and_there() -> None:
             "kube-apiserver",
             MIRROR,
             "arm64",
-            Release(
+            ProgramSource(
                 "http://mirror:1/k8s/release/v1.36.4/bin/linux/arm64/kube-apiserver",
                 "http://mirror:1/k8s/release/v1.36.4/bin/linux/arm64/kube-apiserver.sha256",
             ),
@@ -96,18 +96,20 @@ def test_exports_are_sorted_and_there() -> None:
         ),
     ],
 )
-def test_release(name: str, settings: BinarySettings, arch: str, expected: Release) -> None:
-    assert release(CATALOG.program(name), settings, arch) == expected
+def test_program_source(
+    name: str, settings: BinarySettings, arch: str, expected: ProgramSource
+) -> None:
+    assert program_source(CATALOG.program(name), settings, arch) == expected
 
 
 def test_host_and_filename_of_a_release() -> None:
-    at = Release("http://mirror:81/a/kwok-linux-amd64", "http://mirror:81/a/sums")
+    at = ProgramSource("http://mirror:81/a/kwok-linux-amd64", "http://mirror:81/a/sums")
     assert (at.host, at.filename) == ("mirror:81", "kwok-linux-amd64")
 
 
 def test_program_that_nobody_releases_has_no_release() -> None:
     own = Program(name="own", version="1", module="own", package="example.test/own")
-    assert release(own, DEFAULTS, "amd64") is None
+    assert program_source(own, DEFAULTS, "amd64") is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.config_v1 import (
-    ClusterVersion,
     CustomFeatureGates,
     FeatureGate,
     FeatureGateAttributes,
@@ -20,15 +19,15 @@ from quarterdeck.api.config_v1 import (
     UpdateHistory,
 )
 from quarterdeck.api.meta import ManagedFields, ObjectMeta
-from quarterdeck.operators.cluster_version.feature_gates.controller import running_versions
-from quarterdeck.operators.cluster_version.feature_gates.gates import (
+from quarterdeck.feature_gates import (
     LOG_LEVEL_GATE,
-    desired_status,
     gate_is_on,
     gate_states,
     holds_updates_back,
-    other_owners,
+    turned_by_hand,
 )
+from quarterdeck.operators.cluster_version.feature_gates.status import desired_status, other_owners
+from quarterdeck.operators.cluster_version.history import maybe_running
 from quarterdeck.operators.cluster_version.minimal_version import upgradeable
 
 TABLE = {"Everywhere": [*FeatureSet, "Default"], "Preview": ["TechPreviewNoUpgrade"]}
@@ -68,22 +67,23 @@ def test_a_gate_is_on_only_where_our_own_version_says_so(
 
 @pytest.mark.parametrize("feature_set", list(FeatureSet))
 def test_the_log_level_is_part_of_every_feature_set_of_this_release(feature_set: str) -> None:
-    assert gate_states(FeatureGateSpec(feature_set=feature_set))[LOG_LEVEL_GATE]
+    assert gate_states(feature_set)[LOG_LEVEL_GATE]
 
 
 def test_a_feature_set_turns_its_own_gates_on() -> None:
-    default = gate_states(FeatureGateSpec(), table=TABLE)
+    default = gate_states("", table=TABLE)
     assert default == {"Everywhere": True, "Preview": False}
-    preview = gate_states(FeatureGateSpec(feature_set="TechPreviewNoUpgrade"), table=TABLE)
+    preview = gate_states("TechPreviewNoUpgrade", table=TABLE)
     assert preview == {"Everywhere": True, "Preview": True}
 
 
 def test_what_the_payload_lists_wins_over_the_table_and_the_administrator_over_both() -> None:
     listed = {"Everywhere": False, "Preview": True, "Extra": True}
-    assert gate_states(FeatureGateSpec(), listed, TABLE) == listed
+    assert gate_states("", listed=listed, table=TABLE) == listed
     custom = CustomFeatureGates(enabled=("Everywhere",), disabled=("Extra",))
     spec = FeatureGateSpec(feature_set="CustomNoUpgrade", custom_no_upgrade=custom)
-    assert gate_states(spec, listed, TABLE) == {
+    on, off = turned_by_hand(spec)
+    assert gate_states("CustomNoUpgrade", listed=listed, on=on, off=off, table=TABLE) == {
         "Everywhere": True,
         "Preview": True,
         "Extra": False,
@@ -96,8 +96,9 @@ def test_gates_named_one_by_one_count_in_their_own_feature_set_only(
 ) -> None:
     custom = CustomFeatureGates(enabled=tuple(on), disabled=tuple(off))
     spec = FeatureGateSpec(feature_set=feature_set, custom_no_upgrade=custom)
-    states = gate_states(spec, table=TABLE)
-    plain = gate_states(FeatureGateSpec(feature_set=feature_set), table=TABLE)
+    turned_on, turned_off = turned_by_hand(spec)
+    states = gate_states(feature_set, on=turned_on, off=turned_off, table=TABLE)
+    plain = gate_states(feature_set, table=TABLE)
     if feature_set != "CustomNoUpgrade":
         assert states == plain
     else:
@@ -138,12 +139,11 @@ def test_a_status_is_left_to_whoever_else_wrote_it() -> None:
 
 @pytest.mark.parametrize("feature_set", list(FeatureSet))
 def test_only_sets_with_no_upgrade_in_their_name_hold_updates_back(feature_set: str) -> None:
-    held = holds_updates_back(gates(feature_set=feature_set))
-    assert bool(held) == ("NoUpgrade" in feature_set)
-    condition = upgradeable(held, NOW)
+    held = holds_updates_back(feature_set)
+    assert held == ("NoUpgrade" in feature_set)
+    condition = upgradeable(feature_set, NOW)
     assert condition.status == ("False" if held else "True")
-    assert held in condition.message
-    assert holds_updates_back(None) == ""
+    assert (feature_set if held else "") in condition.message
 
 
 def test_versions_run_back_to_the_last_that_was_completed() -> None:
@@ -159,13 +159,5 @@ def test_versions_run_back_to_the_last_that_was_completed() -> None:
         )
         for version, state in entries
     )
-    status = {
-        "desired": {"version": "1.2", "image": ""},
-        "history": msgspec.to_builtins(history),
-        "observedGeneration": 1,
-        "versionHash": "",
-        "availableUpdates": None,
-    }
-    version = msgspec.convert({"spec": {"clusterID": "x"}, "status": status}, ClusterVersion)
-    assert running_versions(version) == {"1.2", "1.1", "1.0"}
-    assert running_versions(None) == frozenset()
+    assert maybe_running(history) == ("1.2", "1.1", "1.0")
+    assert maybe_running(()) == ()

@@ -12,7 +12,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.operators.cluster_version.log_level.decision import (
     STARTUP,
     Keep,
-    Observed,
+    ObservedConfig,
     Rewrite,
     Unreadable,
     decide,
@@ -47,8 +47,8 @@ def config(level: Any, *, generation: int = 1, observed: int = 0, expiry: str = 
     }
 
 
-def seen(config: Object | None, *, gate_on: bool = True, now: datetime = NOW) -> Observed:
-    return Observed(config=config, gate_on=gate_on, startup=3, now=now)
+def seen(config: Object | None, *, gate_on: bool = True, now: datetime = NOW) -> ObservedConfig:
+    return ObservedConfig(config=config, gate_on=gate_on, startup=3, now=now)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def seen(config: Object | None, *, gate_on: bool = True, now: datetime = NOW) ->
         ),
     ],
 )
-def test_the_level_in_force(observed: Observed, level: str, verbosity: int) -> None:
+def test_the_level_in_force(observed: ObservedConfig, level: str, verbosity: int) -> None:
     decision = decide(observed)
     assert (decision.level, decision.verbosity, decision.fault) == (level, verbosity, "")
     assert decision.why
@@ -230,3 +230,17 @@ def test_the_level_in_force_and_the_one_to_be_written_agree(
     else:
         assert step == Rewrite(decision.level, "its time is over")
         assert (decision.level, decision.look_again) == (then, None)
+
+
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_an_expiry_beyond_the_calendar_is_unreadable_and_its_level_holds(until: str) -> None:
+    """There is no such time in UTC; comparing it ended the round, again and again."""
+    written = config("Trace", expiry=f"Trace until {until}, then Normal")
+    assert decide(seen(written)).level == "Trace"
+    assert isinstance(expire(written, NOW), Unreadable)
+
+
+def test_an_expiry_at_the_end_of_the_calendar_is_far_away() -> None:
+    written = config("Trace", expiry="Trace until 9999-12-31T23:59:59Z, then Normal")
+    assert decide(seen(written)).level == "Trace"
+    assert isinstance(expire(written, NOW), Keep)

@@ -26,6 +26,14 @@ def to(level: str) -> Decision:
     return Decision(level=level, verbosity=LEVELS.get(level, 3), why="a test")
 
 
+def reported(switch: Switch) -> tuple[str, str] | None:
+    """The change that a leader reports now."""
+    change = switch.unreported_change
+    assert switch.unreported_change == change, "to ask changes nothing"
+    switch.mark_reported()
+    return change
+
+
 def lines(written: io.StringIO) -> list[tuple[str, int]]:
     found = [json.loads(line) for line in written.getvalue().splitlines()]
     return [(line["event"].partition(" ")[0], line["v"]) for line in found]
@@ -50,20 +58,20 @@ def test_what_is_in_force_already_is_silent(written: io.StringIO) -> None:
 
 def test_a_change_is_told_once(written: io.StringIO) -> None:
     switch = Switch()
-    assert switch.untold_change() is None
+    assert reported(switch) is None
     switch.turn(to("Debug"))
-    assert switch.untold_change() == ("Normal", "Debug")
-    assert switch.untold_change() is None
+    assert reported(switch) == ("Normal", "Debug")
+    assert reported(switch) is None
 
 
 def test_changes_that_nobody_asked_about_become_one(written: io.StringIO) -> None:
     switch = Switch()
     for level in ("Debug", "Trace", "TraceAll"):
         switch.turn(to(level))
-    assert switch.untold_change() == ("Normal", "TraceAll")
+    assert reported(switch) == ("Normal", "TraceAll")
     for level in ("Debug", "TraceAll"):
         switch.turn(to(level))
-    assert switch.untold_change() is None, "back where it was"
+    assert reported(switch) is None, "back where it was"
 
 
 def test_the_verbosity_of_the_start_comes_back_with_the_gate_off(written: io.StringIO) -> None:

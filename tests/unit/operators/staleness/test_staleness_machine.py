@@ -29,13 +29,14 @@ from tests.unit.operators.staleness.model import (
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.decide import (
     Case,
-    Challenge,
     Decision,
     State,
     Verdict,
+    Write,
     decide,
 )
-from quarterdeck.operators.staleness.evidence import parse_time
+from quarterdeck.operators.staleness.sightings import Sightings
+from quarterdeck.status.staleness import parse_time
 from quarterdeck.status.staleness_marks import (
     CHECKING_PREFIX,
     checking_message,
@@ -51,24 +52,40 @@ CHECKERS = st.integers(0, 2)
 SOME = st.sets(st.sampled_from(TYPES), min_size=1)
 STATUSES = st.sampled_from(["True", "False", "Unknown"])
 WORDS = st.sampled_from(["", "fine", "two\nlines", 'was "x", original message: y', " "])
-MESSAGES = st.one_of(WORDS, WORDS.map(lambda words: CHECKING_PREFIX + words))
-"""An operator may have read its message back from the server, and keep our prefix as its own."""
+MESSAGES = st.one_of(st.none(), WORDS, WORDS.map(lambda words: CHECKING_PREFIX + words))
+"""An operator may have no message at all, so that its answer is to remove ours; or it may have read
+its message back from the server, and keep our prefix as its own."""
+
+
+def saying(one: Object, message: str | None) -> Object:
+    """The condition with this message, or without any."""
+    rest = {field: value for field, value in one.items() if field != "message"}
+    return rest if message is None else rest | {"message": message}
+
+
+def text(one: Object) -> str:
+    message: str = one.get("message", "")
+    return message
 
 
 class Machine(RuleBasedStateMachine):
     """One operator, three checkers, one API server."""
 
     @initialize(types=SOME, statuses=STATUSES, message=MESSAGES, atomic=st.booleans())
-    def begin(self, types: set[str], statuses: str, message: str, atomic: bool) -> None:
+    def begin(self, types: set[str], statuses: str, message: str | None, atomic: bool) -> None:
         kinds = [*sorted(types), "Disabled"]
-        self.wanted = {kind: condition(kind, statuses, message) for kind in kinds}
+        self.wanted = {kind: saying(condition(kind, statuses), message) for kind in kinds}
         self.server = ModelServer(list(self.wanted.values()), atomic=atomic)
-        self.plans: list[tuple[Challenge | Verdict, int] | None] = [None] * 3
+        self.plans: list[tuple[Write, int] | None] = [None] * 3
+        self.memories = [Sightings() for _ in range(3)]
+        self.clock = 0.0  # the checkers' own, which never jumps
+        self.writes: list[float] = []
+        self.restarts: list[float] = []
         self.alive = True
         self.forward = 0.0  # how far the server's clock has gone forward, in all
         self.back = 0.0  # and back
         self.last_word = 0.0  # when the operator last wrote, on that scale
-        self.last_mark = float("-inf")  # when a checker last did
+        self.everybody_looks()
 
     # --- time
 
@@ -76,6 +93,7 @@ class Machine(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.server.pass_time(seconds)
         self.forward += seconds
+        self.clock += seconds
 
     @rule(seconds=st.integers(-P, 3 * P))
     def the_servers_clock_jumps(self, seconds: int) -> None:
@@ -99,16 +117,16 @@ class Machine(RuleBasedStateMachine):
     def the_operator_puts_all_back(self) -> None:
         self.operator_says(self.wanted)
         for one in self.server.conditions:
-            assert (one["status"], one["message"]) == (
+            assert (one["status"], one.get("message")) == (
                 self.wanted[one["type"]]["status"],
-                self.wanted[one["type"]]["message"],
+                self.wanted[one["type"]].get("message"),
             ), "a live operator is not Unknown for longer than one answer"
 
     @precondition(lambda self: self.alive)
     @rule(kinds=SOME, status=STATUSES, message=MESSAGES)
-    def the_operator_has_news(self, kinds: set[str], status: str, message: str) -> None:
+    def the_operator_has_news(self, kinds: set[str], status: str, message: str | None) -> None:
         news = {
-            kind: self.wanted[kind] | {"status": status, "message": message}
+            kind: saying(self.wanted[kind], message) | {"status": status}
             for kind in kinds
             if kind in self.wanted
         }
@@ -144,16 +162,24 @@ class Machine(RuleBasedStateMachine):
     def operator_writes(self, conditions: list[Object]) -> None:
         if self.server.update(OPERATOR, conditions):
             self.last_word = self.forward
+            self.everybody_looks()
 
     # --- the checkers
 
-    def decide(self) -> Decision:
-        return decide(Case(object=self.server.get(), now=self.server.now, interval=INTERVAL))
+    def everybody_looks(self) -> None:
+        """Each change reaches each checker, whether it decides something then or not."""
+        for memory in self.memories:
+            memory.look(self.server.get(), self.server.now, self.clock)
+
+    def decide(self, number: int) -> Decision:
+        obj, now = self.server.get(), self.server.now
+        seen = self.memories[number].look(obj, now, self.clock)
+        return decide(Case(object=obj, now=now, interval=INTERVAL, seen=seen))
 
     @rule(number=CHECKERS)
     def a_checker_looks(self, number: int) -> None:
-        decision = self.decide()
-        writes = isinstance(decision, Challenge | Verdict)
+        decision = self.decide(number)
+        writes = isinstance(decision, Write)
         self.plans[number] = (decision, self.server.version) if writes else None  # type: ignore[assignment]
 
     @rule(number=CHECKERS)
@@ -162,12 +188,19 @@ class Machine(RuleBasedStateMachine):
             return
         self.plans[number] = None
         decision, version = plan
+        if self.memories[number].wait("it", self.clock, INTERVAL):
+            return
         try:
             assert self.server.update(CHECKER, decision.conditions, version), "changes nothing"
         except Stale:
             return
-        assert self.forward - self.last_mark > P, "more than one write in an interval"
-        self.last_mark = self.forward
+        self.memories[number].wrote("it", self.clock)
+        self.everybody_looks()
+        self.writes.append(self.clock)
+        recent = [time for time in self.writes if self.clock - time < P]
+        # Who starts again has forgotten what it saw, once.
+        restarts = [time for time in self.restarts if self.clock - time < P]
+        assert len(recent) <= 1 + len(restarts), "more than one write in an interval"
         if isinstance(decision, Verdict):
             silent = self.forward - self.last_word
             assert silent > 2 * P - self.back, "the verdict says more than two intervals"
@@ -175,6 +208,9 @@ class Machine(RuleBasedStateMachine):
     @rule(number=CHECKERS)
     def a_checker_starts_again(self, number: int) -> None:
         self.plans[number] = None
+        self.memories[number] = Sightings()
+        self.memories[number].look(self.server.get(), self.server.now, self.clock)
+        self.restarts.append(self.clock)
 
     @rule()
     def a_dead_operator_is_found(self) -> None:
@@ -186,11 +222,11 @@ class Machine(RuleBasedStateMachine):
         stamps += [one["lastTransitionTime"] for one in self.watched()]
         newest = max(parse_time(text) or self.server.now for text in stamps)
         ahead = max(0.0, (newest - self.server.now).total_seconds())
-        for _ in range(int(ahead) + 2 * P + 4):
+        for _ in range(int(ahead) + 3 * P + 4):
             self.a_checker_looks(0)
             self.a_checker_writes(0)
             self.time_passes(1)
-        assert self.decide().state is State.STALE
+        assert self.decide(0).state is State.STALE
         assert all(one["status"] == "Unknown" for one in self.watched())
 
     # --- what always holds
@@ -203,8 +239,8 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "server"):
             return
         for one in self.watched():
-            wanted, message = self.wanted[one["type"]], one["message"]
-            assert original(message) == original(wanted["message"])
+            wanted, message = self.wanted[one["type"]], text(one)
+            assert original(message) == original(text(wanted))
             if is_verdict(one["status"], message):
                 assert message.count("Operator has not updated") == 1
                 assert CHECKING_PREFIX not in message
@@ -213,7 +249,7 @@ class Machine(RuleBasedStateMachine):
                 assert message == checking_message(message)
                 assert one["status"] == wanted["status"]
             else:
-                assert (one["status"], message) == (wanted["status"], wanted["message"])
+                assert (one["status"], message) == (wanted["status"], text(wanted))
 
     @invariant()
     def nothing_else_is_touched(self) -> None:

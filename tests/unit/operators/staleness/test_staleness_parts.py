@@ -18,7 +18,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, Verdict, decide
 from quarterdeck.operators.staleness.evidence import Proof
 from quarterdeck.operators.staleness.grace import Grace
-from quarterdeck.operators.staleness.leases import named_leases, newest, renewal
+from quarterdeck.operators.staleness.leases import can_be, named_leases, newest, renewal
 from quarterdeck.operators.staleness.sightings import Sightings
 
 INTERVAL = timedelta(minutes=10)
@@ -43,6 +43,13 @@ def test_grace_begins_again_when_the_clocks_disagree(wall: float) -> None:
     assert grace.left(60, 5060) == 0
     assert grace.left(61, wall) == 30
     assert grace.left(91, wall + 30) == 0
+
+
+def test_grace_begins_again_when_the_server_is_reached_after_an_outage() -> None:
+    grace = Grace(30, monotonic=0, wall=5000)
+    assert grace.left(60, 5060) == 0
+    assert grace.left(100, 5100, reached=90) == 20
+    assert grace.left(120, 5120, reached=90) == 0
 
 
 def test_clocks_that_drift_slowly_are_no_sleep() -> None:
@@ -74,6 +81,22 @@ def test_a_lease_counts_only_where_it_is_named_and_asked_for(
 ) -> None:
     obj = {"metadata": {"annotations": annotations}, "status": {"relatedObjects": status}}
     assert named_leases(obj) == [Key("ns", "lock")][:expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lock", True),
+        ("a.b-c", True),
+        ("a/b", False),
+        ("../x", False),
+        ("a b", False),
+        ("Ä", False),
+    ],
+)
+def test_a_lease_name_that_is_no_name_is_not_asked_for(name: str, expected: bool) -> None:
+    assert can_be(Key("ns", name)) is expected
+    assert can_be(Key(name, "lock")) is expected
 
 
 def lease(*entries: Object) -> Object:
@@ -191,4 +214,23 @@ def test_an_object_of_the_same_name_is_another_one() -> None:
     seen = sightings.look(second, later)
     assert seen is not None
     assert seen.alive == later
-    assert sightings.look(model.get(), later) is None, "who says it itself needs no memory"
+    dated = Sightings().look(model.get(), later)
+    assert dated.alive == START, "an object that dates its writes itself needs no first sight"
+
+
+def test_a_sign_of_life_outlives_a_clock_that_is_set_back() -> None:
+    """What the operator wrote then lies in the server's future, and was seen all the same."""
+    sightings, clock = Sightings(), 100.0
+    obj = server().get()
+    sightings.look(obj, START, clock)
+    back = START - timedelta(minutes=3)
+    assert sightings.look(obj, back, clock).alive == back
+    assert sightings.look(obj, back + INTERVAL, clock + 600).alive == back
+
+
+def test_a_sign_of_life_from_the_future_is_one_of_the_first_look() -> None:
+    """Of two servers one is ahead; who starts again must not take an answer for no answer."""
+    sightings, obj = Sightings(), server().get()
+    behind = START - timedelta(minutes=3)
+    assert sightings.look(obj, behind, 0.0).alive == behind
+    assert sightings.look(obj, behind + INTERVAL, 600.0).alive == behind, "and only once"

@@ -1,0 +1,59 @@
+"""ClusterOperators to write and read, and checkers to run, each under its own user."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.operators.staleness.board import CONDITIONS, RBAC, USER, Board
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.definitions import install_own_definitions
+from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.testing.plugin import NewControlPlane
+from quarterdeck.testing.waiting import eventually
+
+
+@pytest.fixture
+def board(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> Board:
+    """The ClusterOperators of the shared control plane; they are gone after the test."""
+    return Board(control_plane)
+
+
+@pytest.fixture
+def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterator[StartOperator]:
+    """Starts checkers in processes of their own, under their certificate; killed after the test."""
+    control_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
+    kubeconfig = control_plane.kubeconfig_for(USER)
+    with operator_processes(
+        tmp_path, "--operator=staleness", f"--kubeconfig={kubeconfig}"
+    ) as start:
+        yield start
+
+
+@pytest.fixture
+def plane(new_control_plane: NewControlPlane) -> ControlPlane:
+    """Only etcd and the API server, with the resource types and the checker's rights."""
+    made = new_control_plane(started=False, audit=True)
+    made.start("etcd", "kube-apiserver")
+    install_own_definitions(made.requests())
+    made.kubectl("apply", "--server-side", f"--filename={RBAC}")
+    return made
+
+
+@pytest.fixture
+def atomic_conditions(board: Board) -> Iterator[None]:
+    """The definition of ClusterOperator with an atomic list of conditions, as older ones are."""
+    board.set_list_type("atomic")
+    yield
+    board.set_list_type("map")
+
+
+@pytest.fixture
+def short_messages(board: Board) -> Iterator[None]:
+    """The definition of ClusterOperator with room for the operators' own messages only."""
+    limit = {"path": f"{CONDITIONS}/items/properties/message/maxLength", "value": 40}
+    board.patch_definition({"op": "add", **limit})
+    eventually(lambda: not board.takes("x" * 41), "longer ones are refused")
+    yield
+    board.patch_definition({"op": "remove", "path": limit["path"]})
+    eventually(lambda: board.takes("x" * 41), "longer ones are taken again")

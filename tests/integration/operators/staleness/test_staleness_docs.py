@@ -1,0 +1,85 @@
+"""The commands of docs/stale-operators.md, in their order."""
+
+from pathlib import Path
+
+import pytest
+from tests.integration.documents import Shell, commands, shell_in
+from tests.integration.operators.staleness.board import Board
+from tests.integration.pods import needs_bubblewrap
+from tests.places import DOCS
+
+from quarterdeck.delivery.options import options_of
+from quarterdeck.delivery.registry import installed
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.binaries import Binaries
+from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.waiting import until
+
+TEXT = (DOCS / "stale-operators.md").read_text()
+SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
+
+
+def whole(text: str) -> list[str]:
+    """The commands of a text that shows no output: what follows one is its here-document."""
+    return [f"{command}\n{rest}".rstrip() for command, rest in commands(text)]
+
+
+def wait_printed(run: Shell, command: str, wanted: str) -> None:
+    """Return when a command prints this."""
+    until(lambda: run(command).stdout.strip(), lambda seen: seen == wanted, command, 120)
+
+
+@pytest.mark.slow
+@needs_bubblewrap
+def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Path) -> None:
+    """With a shorter interval than the document's minute; the waiting is done here."""
+    available = (
+        "kubectl get clusteroperator sample --output "
+        "jsonpath='{.status.conditions[?(@.type==\"Available\")].status}'"
+    )
+    stopped = False
+    for command in whole(SEE):
+        if "scale" in command:
+            stopped = command.endswith(" 0")
+        done = newcomer(command)
+        # With an interval of seconds an operator is often seen while it is asked.
+        wanted = ({1} if stopped else {0, 3}) if " explain " in command else {0}
+        assert done.returncode in wanted, f"{command}: {done.stdout}{done.stderr}"
+        if "local up" in command:
+            assert "silent for 1m" in done.stdout
+            (file,) = (tmp_path / "home").rglob("manifests/staleness.yaml")
+            quicker = file.read_text().replace("--interval=60s", "--interval=3s\n    - --grace=0s")
+            file.write_text(quicker)
+        if "export" in command:
+            wait_printed(newcomer, available, "True")
+        if "scale" in command:
+            wait_printed(newcomer, available, "Unknown" if stopped else "True")
+        if "get events" in command:
+            assert "OperatorStale" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_certificate_of_the_document_is_the_checkers(
+    control_plane: ControlPlane, board: Board, control_plane_binaries: Binaries, tmp_path: Path
+) -> None:
+    """What is made by hand there signs in here, with the rights that it needs."""
+    run = shell_in(tmp_path, control_plane_binaries, {"KUBECONFIG": str(control_plane.kubeconfig)})
+    (tmp_path / "deploy").symlink_to(DOCS.parent / "deploy")
+    for command in whole(YOURS):
+        done = run(command)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"
+    assert run(here).returncode == 0
+    board.create("dead")
+    access = f"--kubeconfig={tmp_path / 'kubeconfig'}"
+    options = ["--operator=staleness", "--interval=2s", "--grace=0s", access]
+    checker = OperatorProcess(options, tmp_path / "checker.log")
+    try:
+        board.wait_given_up("dead")
+    finally:
+        checker.kill()
+
+
+def test_the_document_has_all_options() -> None:
+    flags = [option.flag for option in options_of(installed().operators["staleness"])]
+    assert [flag for flag in flags if f"| `{flag}` |" not in TEXT] == []

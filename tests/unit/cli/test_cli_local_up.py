@@ -1,0 +1,69 @@
+"""The options of `quarterdeck local up` that are about operators."""
+
+import shlex
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from quarterdeck.api.operator_v1alpha1 import LogLevel
+from quarterdeck.cli.cluster import pasteable
+from quarterdeck.cli.local import up
+from quarterdeck.cli.local_operators import changes_in, operators_in
+from quarterdeck.cli.main import cli
+from quarterdeck.delivery.registry import installed
+
+LEVEL = {"ClusterVersionOperator": {"spec": {"operatorLogLevel": "Debug"}}}
+
+
+@pytest.mark.parametrize(
+    ("words", "operators", "changes"),
+    [
+        pytest.param([], (), {}, id="none"),
+        pytest.param(["--operator=staleness"], ("staleness",), {}, id="by name"),
+        pytest.param(
+            ["--staleness", "--sample", "--cluster-version"],
+            ("cluster-version", "sample", "staleness"),
+            {},
+            id="by options of their own, in the order of run levels",
+        ),
+        pytest.param(["--all"], ("staleness",), {}, id="all, of which a payload has the others"),
+        pytest.param(["--sample", "--operator=sample"], ("sample",), {}, id="twice"),
+        pytest.param(
+            ["--cvo-log-level=debug"], ("cluster-version",), LEVEL, id="by what is set for it"
+        ),
+    ],
+)
+def test_what_is_asked_for(
+    words: list[str], operators: tuple[str, ...], changes: dict[str, Any]
+) -> None:
+    context = click.Context(up)
+    up.parse_args(context, list(words))
+    assert operators_in(context.params) == operators
+    assert changes_in(context.params) == changes
+
+
+def test_an_operator_that_is_not_there_is_refused_before_anything_starts() -> None:
+    result = CliRunner().invoke(cli, ["local", "up", "--operator", "nope"])
+    assert result.exit_code == 2
+    assert "'nope' is not one of" in " ".join(result.output.split())
+
+
+def test_a_command_to_paste_fits_80_columns_and_means_the_same() -> None:
+    words = ["quarterdeck", "local", "kubectl", *["--option=a value"] * 12]
+    text = pasteable(words, indent=2)
+    lines = text.splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 80
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert shlex.split(text.replace("\\\n", "")) == words
+
+
+def test_a_short_command_is_one_line() -> None:
+    assert pasteable(["quarterdeck", "local", "down"], indent=2) == "  quarterdeck local down"
+
+
+def test_the_log_levels_are_those_of_the_type() -> None:
+    (option,) = installed().operators["cluster-version"].local.options
+    assert set(option.choices) == {level for level in LogLevel if level}

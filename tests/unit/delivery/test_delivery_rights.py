@@ -1,0 +1,150 @@
+"""Roles from what operators ask their managers for: that, and no more."""
+
+from typing import Any
+
+import pytest
+import yaml
+from tests.places import DEPLOY
+
+from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES, Object
+from quarterdeck.controller.uses import Use, Verb
+from quarterdeck.delivery.declaration import Declaration, Deployed, Rule
+from quarterdeck.delivery.registry import installed
+from quarterdeck.delivery.rights import role_objects, rules
+from quarterdeck.delivery.setting_up import uses
+
+MINE = Declaration(
+    name="mine",
+    title="Mine",
+    setup="nowhere:setup",
+    namespace="mine",
+    account="mine-operator",
+    delivery=Deployed(),
+)
+WATCH: frozenset[Verb] = frozenset({"watch", "list"})
+OURS = [one for one in installed().of("quarterdeck") if not one.cluster_admin]
+
+
+def events(made: list[Rule]) -> list[str]:
+    return [rule.namespace for rule in made if rule.resources == ("events",)]
+
+
+@pytest.mark.parametrize(
+    ("watched", "places"),
+    [
+        pytest.param([Use(resource=CONFIG_MAPS, verbs=WATCH)], [""], id="everywhere"),
+        pytest.param(
+            [Use(resource=CONFIG_MAPS, namespace="here", verbs=WATCH)],
+            ["here"],
+            id="in one namespace",
+        ),
+        pytest.param(
+            [Use(resource=NAMESPACES, verbs=WATCH)], ["default"], id="objects without a namespace"
+        ),
+        pytest.param(
+            [
+                Use(resource=NAMESPACES, verbs=WATCH),
+                Use(resource=CONFIG_MAPS, namespace="here", verbs=WATCH),
+            ],
+            ["default", "here"],
+            id="both",
+        ),
+        pytest.param([Use(resource=CONFIG_MAPS, verbs=frozenset({"get"}))], [], id="none"),
+    ],
+)
+def test_events_are_allowed_where_the_watched_objects_are(
+    watched: list[Use], places: list[str]
+) -> None:
+    assert events(rules(MINE, watched)) == places
+
+
+def test_a_role_is_as_narrow_as_what_was_asked_for() -> None:
+    asked = [
+        Use(resource=CONFIG_MAPS, namespace="here", name="one", verbs=WATCH),
+        Use(resource=NAMESPACES, name="two", subresource="status", verbs=frozenset({"patch"})),
+    ]
+    made = role_objects(MINE, asked)
+    found = {
+        (one["kind"], one["metadata"].get("namespace")): one.get("rules")
+        for one in made
+        if not one["kind"].endswith("Binding")
+    }
+    assert found["ClusterRole", None] == [
+        rule("", "namespaces/status", ["patch"], resourceNames=["two"])
+    ]
+    assert found["Role", "here"] == [
+        rule("", "configmaps", ["list", "watch"], resourceNames=["one"]),
+        rule("events.k8s.io", "events", ["create", "patch"]),
+    ]
+    assert found["Role", "mine"] == [
+        rule("coordination.k8s.io", "leases", ["create"]),
+        rule("coordination.k8s.io", "leases", ["get", "update"], resourceNames=["mine-operator"]),
+    ]
+    subjects = [one["subjects"] for one in made if "subjects" in one]
+    account = {"kind": "ServiceAccount", "name": "mine-operator", "namespace": "mine"}
+    assert subjects == [[account]] * 3
+
+
+def test_what_cannot_be_derived_comes_on_top() -> None:
+    nodes = Rule(group="", resources=("nodes",), verbs=("get",))
+    declared = Declaration(
+        name="mine", title="Mine", setup="nowhere:setup", namespace="mine", rights=(nodes,)
+    )
+    assert rules(declared, []) == [nodes]
+
+
+def test_the_sample_may_do_only_this() -> None:
+    """What was written by hand before it was derived; a line more is a right more."""
+    (role,) = (one for one in delivered("sample") if one["kind"] == "ClusterRole")
+    assert role["rules"] == [
+        rule("", "configmaps", ["get", "list", "watch", "create", "patch"]),
+        rule("config.openshift.io", "clusteroperators", ["create"]),
+        rule(
+            "config.openshift.io", "clusteroperators", ["list", "watch"], resourceNames=["sample"]
+        ),
+        rule("config.openshift.io", "clusteroperators/status", ["patch"], resourceNames=["sample"]),
+        rule("samples.quarterdeck.dev", "notes", ["list", "watch"]),
+        rule("samples.quarterdeck.dev", "notes/status", ["patch"]),
+        rule("events.k8s.io", "events", ["create", "patch"]),
+    ]
+
+
+def test_the_staleness_checker_may_do_only_this() -> None:
+    found = {
+        one["metadata"].get("namespace", ""): one["rules"]
+        for one in delivered("staleness")
+        if "rules" in one
+    }
+    assert found == {
+        "": [
+            rule("config.openshift.io", "clusteroperators", ["get", "list", "watch"]),
+            rule("config.openshift.io", "clusteroperators/status", ["patch"]),
+            rule("coordination.k8s.io", "leases", ["get"]),
+        ],
+        "default": [rule("events.k8s.io", "events", ["create", "patch"])],
+        # What it publishes about itself.
+        "kube-system": [
+            rule("", "configmaps", ["create"]),
+            rule("", "configmaps", ["patch"], resourceNames=["quarterdeck-staleness"]),
+        ],
+    }
+
+
+@pytest.mark.parametrize("declared", OURS, ids=lambda one: str(one.name))
+def test_the_cluster_operator_that_is_declared_is_the_one_that_is_reported(
+    declared: Declaration,
+) -> None:
+    reported = {
+        use.name
+        for use in uses(declared)
+        if use.resource.plural == "clusteroperators" and use.name and use.subresource
+    }
+    assert reported == ({declared.cluster_operator} if declared.cluster_operator else set())
+
+
+def rule(group: str, resource: str, verbs: list[str], **more: Any) -> Object:
+    return {"apiGroups": [group], "resources": [resource], **more, "verbs": verbs}
+
+
+def delivered(operator: str) -> list[Object]:
+    return list(yaml.safe_load_all((DEPLOY / operator / "rbac.yaml").read_text()))

@@ -1,0 +1,106 @@
+"""Which writes would take the operator's own rights, and what stands in for them."""
+
+from typing import Any
+
+import pytest
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.cluster_version.sync.own_rights import (
+    Account,
+    can_take_rights,
+    refusal,
+)
+from quarterdeck.payload.model import Identity
+
+RBAC = "rbac.authorization.k8s.io"
+ME = Account(
+    name="system:serviceaccount:home:me",
+    groups=frozenset({"system:serviceaccounts", "system:serviceaccounts:home"}),
+)
+MINE = {"kind": "ServiceAccount", "namespace": "home", "name": "me"}
+THEIRS = {"kind": "ServiceAccount", "namespace": "home", "name": "they"}
+MY_GROUP = {"kind": "Group", "name": "system:serviceaccounts:home"}
+
+
+def binding(
+    *subjects: Object, role: str = "cluster-admin", name: str = "b", namespace: str = ""
+) -> Object:
+    return {
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, "namespace": namespace, "uid": name},
+        "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": list(subjects),
+    }
+
+
+def role(*verbs: str) -> Object:
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": [verb]} for verb in verbs]
+    return {"kind": "ClusterRole", "metadata": {"name": "r"}, "rules": rules}
+
+
+def is_refused(live: Object, desired: Object | None, *others: Object, **where: Any) -> bool:
+    meta = live["metadata"]
+    group = where.get("group", RBAC)
+    identity = Identity(group, live["kind"], meta.get("namespace", ""), meta["name"])
+    everything = [live, *others] if "roleRef" in live else list(others)
+    refused = refusal(identity, live, desired, ME, everything) is not None
+    assert can_take_rights(identity, live, desired) or not refused, "it would not be asked"
+    return refused
+
+
+@pytest.mark.parametrize("subject", [MINE, MY_GROUP])
+def test_the_only_binding_is_not_taken(subject: Object) -> None:
+    own = binding(subject)
+    assert is_refused(own, None)
+    assert is_refused(own, binding(subject, role="view"))
+    assert is_refused(own, binding(THEIRS))
+    assert is_refused(own, binding())
+    assert not is_refused(own, binding(subject, THEIRS)), "it still names the operator"
+
+
+def test_bindings_of_others_are_free() -> None:
+    own = binding(MINE, name="own")
+    for desired in (None, binding(THEIRS, role="view"), binding()):
+        assert not is_refused(binding(THEIRS), desired, own)
+
+
+def test_another_binding_to_the_same_role_or_to_everything_stands_in() -> None:
+    own = binding(MINE, role="r")
+    assert not is_refused(own, None, binding(MY_GROUP, role="r", name="other"))
+    assert not is_refused(own, None, binding(MINE, name="other"))
+    assert is_refused(own, None, binding(MINE, role="view", name="other"))
+    assert is_refused(own, None, binding(MINE, role="r", name="o", namespace="home"))
+
+
+def test_a_role_keeps_the_rules_that_the_operator_has_by_it() -> None:
+    own = binding(MINE, role="r")
+    assert is_refused(role("get", "list"), role("get"), own)
+    assert is_refused(role("get"), None, own)
+    assert not is_refused(role("get"), role("get", "list"), own)
+    assert not is_refused(role("get"), None, binding(THEIRS, role="r"))
+    assert not is_refused(role("get"), None, own, binding(MINE, name="all"))
+
+
+def test_who_has_which_rights_is_asked_only_where_some_can_be_lost() -> None:
+    of_role = Identity(RBAC, "ClusterRole", "", "r")
+    labelled = role("get") | {"metadata": {"name": "r", "labels": {"a": "b"}}}
+    assert not can_take_rights(of_role, role("get"), labelled)
+    assert not can_take_rights(of_role, role("get"), role("get", "list"))
+    assert can_take_rights(of_role, role("get", "list"), role("get"))
+    assert can_take_rights(of_role, role("get"), None)
+    home, there = Identity("", "Namespace", "", "home"), {"metadata": {"name": "home"}}
+    assert not can_take_rights(home, there, there)
+    assert can_take_rights(home, there, None)
+    assert can_take_rights(Identity(RBAC, "ClusterRoleBinding", "", "b"), binding(), binding())
+    assert not can_take_rights(Identity("", "ConfigMap", "home", "c"), there, None)
+
+
+def test_the_account_and_its_namespace_are_not_deleted() -> None:
+    account = {"kind": "ServiceAccount", "metadata": {"name": "me", "namespace": "home"}}
+    other = {"kind": "ServiceAccount", "metadata": {"name": "me", "namespace": "elsewhere"}}
+    home = {"kind": "Namespace", "metadata": {"name": "home"}}
+    assert is_refused(account, None, group="")
+    assert not is_refused(account, account, group="")
+    assert not is_refused(other, None, group="")
+    assert is_refused(home, None, group="")
+    assert not is_refused({"kind": "Namespace", "metadata": {"name": "x"}}, None, group="")
