@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import settings, table, tools
-from bench.measure import cache, idle, latency, reconcile
+from bench.measure import cache, idle, latency, reconcile, scale
 from bench.measure.run import Run
 from bench.results import Measurement, Report, Row, encoded
 
@@ -30,7 +30,10 @@ MEASURES: dict[str, Measure] = {
     "latency": latency.measure,
     "settled": idle.measure_settled,
     "start": idle.measure_start,
+    "scale": scale.measure,
 }
+WITHOUT_PEERS = {"settled", "start", "scale"}
+"""Those that have only ours and controller-runtime."""
 
 
 def main() -> None:
@@ -40,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         run = Run(
             sizes=SIZES[args.size],
-            tools=tools.prepare(_say),
+            tools=tools.prepare(_say, peers=not WITHOUT_PEERS.issuperset(args.only)),
             directory=Path(directory),
             logs=RESULTS / "logs",
             only=args.subject,

@@ -1,6 +1,6 @@
 """Which figures are good enough. Pure: measurements in, verdicts out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bench.arithmetic import ratio
 from bench.results import Measurement, Verdict
@@ -88,3 +88,39 @@ def settled_goals(found: Measurement) -> list[Verdict]:
 def start_goals(found: Measurement) -> list[Verdict]:
     """An operator that is started again finds everything in order."""
     return [at_most("writes at a start with nothing to do", 0, found.figure(OURS, "writes"), "")]
+
+
+def scale_goals(found: Measurement, sizes: Sequence[int]) -> list[Verdict]:
+    """An object among many costs no more than one among fewer, and none more than the reference's.
+
+    The rows are those of `at_size`; the last two sizes are compared.
+    """
+    if len(sizes) < 2:
+        return []
+    *_, fewer, many = sizes
+
+    def of(subject: str, objects: int, figure: str) -> float | None:
+        return found.figure(at_size(subject, objects), figure)
+
+    each = (
+        ("start per object", "start_per_object"),
+        ("memory per object", "kb_per_object"),
+        ("CPU per event", "cpu_per_event"),
+    )
+    to_reference = ratio(of(OURS, many, "kb_per_object"), of(COMPARING, many, "kb_per_object"))
+    return [
+        *(
+            at_most(
+                f"{what}, {many:,} to {fewer:,} objects",
+                1,
+                ratio(of(OURS, many, figure), of(OURS, fewer, figure)),
+            )
+            for what, figure in each
+        ),
+        at_most(f"memory per object at {many:,}, to {COMPARING}", 1, to_reference),
+    ]
+
+
+def at_size(subject: str, objects: int) -> str:
+    """The row of a subject with so many objects."""
+    return f"{subject}: {objects:,}"

@@ -20,8 +20,9 @@ from bench.arithmetic import percentile
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.localcluster.sample import NAMESPACE, deploy_sample
+from quarterdeck.localcluster.operators import deploy_operator
 
+NAMESPACE = "quarterdeck-sample"
 PODS = "/api/v1/namespaces/default/pods"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -116,7 +117,7 @@ def cpu_seconds(pid: int) -> float:
 def _takeover(plane: ControlPlane) -> float:
     """Seconds from the deletion of the leader's pod until another one holds the Lease."""
     install_own_definitions(plane.requests())
-    deploy_sample(plane)
+    deploy_operator(plane, "sample")
     while not (old := _leader(plane)):
         time.sleep(0.05)
     plane.kubectl("delete", "pod", old, f"--namespace={NAMESPACE}", "--wait=false")

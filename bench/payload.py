@@ -55,11 +55,11 @@ def main() -> None:
 
 def quarterdeck(directory: Path) -> dict[str, float]:
     """What the live operator does with a payload: load it, filter it, put it in order."""
-    from quarterdeck.operators.cluster_version.payload.filters import included
-    from quarterdeck.operators.cluster_version.payload.graph import Mode, build_graph
-    from quarterdeck.operators.cluster_version.payload.lint import lint
-    from quarterdeck.operators.cluster_version.payload.load import read_payload
-    from quarterdeck.operators.cluster_version.payload.observed import Observed
+    from quarterdeck.payload.filters import included
+    from quarterdeck.payload.graph import Mode, build_graph
+    from quarterdeck.payload.lint import lint
+    from quarterdeck.payload.load import read_payload
+    from quarterdeck.payload.observed import ObservedCluster
 
     figures: dict[str, float] = {}
     with _timed(figures, "load"):
@@ -67,7 +67,7 @@ def quarterdeck(directory: Path) -> dict[str, float]:
     assert not reading.problems
     assert len(reading.payload.manifests) == MANIFESTS
     with _timed(figures, "filter"):
-        counted = included(reading.payload.manifests, Observed())
+        counted = included(reading.payload.manifests, ObservedCluster())
     with _timed(figures, "graph"):
         for mode in Mode:
             assert len(build_graph(counted, mode).manifests) == len(counted)

@@ -1,43 +1,46 @@
-"""`python -m bench.payload_engine`: 900 manifests on a real API server, applied, then settled.
+"""`python -m bench.payload_engine`: 900 manifests on a real API server: applied, settled, updated.
 
 First apply: how long until all objects are there, as a ratio to a bare client that only writes the
 same objects, as many at a time. Settled: what a pass costs in requests, CPU and memory, and how
-soon an object that somebody deletes is back. Each run has a process and an API server of its own;
-no controllers run, so what they would report is reported here. The median of the runs counts.
+soon an object that somebody deletes is back. Update: a tenth of the manifests is changed; how long
+until those are written and no others, beside a bare client that writes just those. Each run has a
+process and an API server of its own; no controllers run, so what they would report is reported
+here. The median of the runs counts.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from bench import payload_update
 from bench.arithmetic import percentile
 from bench.goals import BARE, OURS, at_least, at_most
 from bench.payload import MANIFESTS, generate
+from bench.payload_cluster import (
+    make_ready,
+    peak_megabytes,
+    read_manifests,
+    requests_made,
+    when_there,
+)
 from bench.report import report
 from bench.results import Column, Measurement, Row
-from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, foreign
-from quarterdeck.kube import Client, NotFound, RequestMetrics, load_kubeconfig
+from quarterdeck.api.meta import Key, foreign
+from quarterdeck.kube import Client, RequestMetrics, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.operators.cluster_version.payload.filters import included
-from quarterdeck.operators.cluster_version.payload.graph import Mode, build_graph
-from quarterdeck.operators.cluster_version.payload.load import load_payload
-from quarterdeck.operators.cluster_version.payload.model import Manifest, Release
-from quarterdeck.operators.cluster_version.payload.observed import SELF_MANAGED, Observed
 from quarterdeck.operators.cluster_version.sync import (
     Cluster,
     Progress,
@@ -47,10 +50,9 @@ from quarterdeck.operators.cluster_version.sync import (
 from quarterdeck.operators.cluster_version.sync.desired import desired_object
 from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
+from quarterdeck.payload.graph import Mode, build_graph
+from quarterdeck.payload.model import Manifest
 
-OPERATORS = foreign(
-    "config.openshift.io/v1", "ClusterOperator", "clusteroperators", namespaced=False
-)
 ROLES = foreign("rbac.authorization.k8s.io/v1", "Role", "roles", namespaced=True)
 PASSES = 20
 DELETIONS = 50
@@ -60,33 +62,50 @@ def main() -> None:
     """Measure, show and write."""
     parser = argparse.ArgumentParser(prog="python -m bench.payload_engine", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=PARTS, help="one part; all if not given")
     parser.add_argument("--subject", choices=SUBJECTS, help=argparse.SUPPRESS)
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--kubeconfig", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.subject:
-        subject = SUBJECTS[arguments.subject]
-        manifests = _manifests(arguments.directory)
+        subject = PARTS[arguments.only][arguments.subject]
+        manifests = read_manifests(arguments.directory)
         print(json.dumps(asyncio.run(subject(arguments.kubeconfig, manifests))))
         return
     with tempfile.TemporaryDirectory(prefix="bench-payload-engine-") as directory:
         (payload := Path(directory) / "payload").mkdir()
         generate(payload)
-        runs: dict[str, list[dict[str, float]]] = {name: [] for name in SUBJECTS}
-        for number in range(arguments.repeats):
-            for name in SUBJECTS:
-                state = Path(directory) / f"{name}-{number}"
-                runs[name].append(_in_a_process(name, payload, state))
-    report("payload-engine", [_first(runs), _settled(runs[OURS])])
+        found: list[Measurement] = []
+        for part in [arguments.only] if arguments.only else PARTS:
+            runs = _runs(part, payload, Path(directory), arguments.repeats)
+            if part == "apply":
+                found += [_first(runs), _settled(runs[OURS])]
+            else:
+                medians = {name: _median(ones) for name, ones in runs.items()}
+                found.append(payload_update.measurement(medians, arguments.repeats))
+    report("payload-engine", found)
 
 
-def _in_a_process(subject: str, payload: Path, state: Path) -> dict[str, float]:
+def _runs(
+    part: str, payload: Path, directory: Path, repeats: int
+) -> dict[str, list[dict[str, float]]]:
+    """The figures of every run of each subject; the subjects take turns."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in PARTS[part]}
+    for number in range(repeats):
+        for name in runs:
+            state = directory / f"{part}-{name}-{number}"
+            runs[name].append(_in_a_process(part, name, payload, state))
+    return runs
+
+
+def _in_a_process(part: str, subject: str, payload: Path, state: Path) -> dict[str, float]:
     binaries = ensure_binaries(BinarySettings.from_environment(os.environ))
     plane = ControlPlane(state, binaries, durable=False)
     try:
         plane.start("etcd", "kube-apiserver")
         install_own_definitions(plane.requests())
-        command = [sys.executable, "-m", "bench.payload_engine", "--subject", subject]
+        command = [sys.executable, "-m", "bench.payload_engine"]
+        command += ["--only", part, "--subject", subject]
         where = ["--directory", str(payload), "--kubeconfig", str(plane.kubeconfig)]
         with (state / "subject.log").open("w") as log:
             done = subprocess.run([*command, *where], stdout=subprocess.PIPE, stderr=log)
@@ -96,11 +115,6 @@ def _in_a_process(subject: str, payload: Path, state: Path) -> dict[str, float]:
         return figures
     finally:
         plane.close()
-
-
-def _manifests(directory: Path) -> tuple[Manifest, ...]:
-    payload = load_payload(directory, release=Release(version="1.2.3"), profile=SELF_MANAGED)
-    return included(payload.manifests, Observed())
 
 
 async def bare(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, float]:
@@ -126,7 +140,7 @@ async def bare(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, flo
             "seconds": time.perf_counter() - began,
             "cpu_seconds": time.process_time() - cpu,
             "writes": float(len(manifests)),
-            "megabytes": _peak(),
+            "megabytes": peak_megabytes(),
         }
 
 
@@ -146,7 +160,7 @@ async def engine(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, f
             if tried == progress.total and not lacking and not written.is_set():
                 figures["seconds"] = time.perf_counter() - began
                 figures["cpu_seconds"] = time.process_time() - cpu
-                figures["writes"] = _requests(registry, writes=True)
+                figures["writes"] = requests_made(registry, writes=True)
                 written.set()
 
         run = asyncio.create_task(run_payload(manifests, Mode.INITIALIZING, cluster, report))
@@ -156,7 +170,7 @@ async def engine(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, f
             await run
             figures |= await _passes(manifests, cluster, registry)
             figures |= await _deletions(manifests, cluster, others)
-    figures["megabytes"] = _peak()
+    figures["megabytes"] = peak_megabytes()
     return figures
 
 
@@ -170,10 +184,10 @@ async def _passes(
     cpu = time.process_time()
     await one_pass()
     first = time.process_time() - cpu
-    asked = _requests(registry)
+    asked = requests_made(registry)
     for _ in range(PASSES):
         await one_pass()
-    figures = {"pass_requests": _requests(registry) - asked, "compare_cpu_seconds": first}
+    figures = {"pass_requests": requests_made(registry) - asked, "compare_cpu_seconds": first}
     return figures | await _kept_pass(manifests, cluster)
 
 
@@ -221,58 +235,11 @@ async def _deletions(
     for role in roles:
         await others.delete(ROLES, role.name, role.namespace)
         began = time.perf_counter()
-        await _when_there(lambda: others.get(ROLES, role.name, role.namespace), 0.001)  # noqa: B023
+        await when_there(lambda: others.get(ROLES, role.name, role.namespace), 0.001)  # noqa: B023
         took.append(time.perf_counter() - began)
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
     return {"back_p50": percentile(took, 50), "back_p99": percentile(took, 99)}
-
-
-async def make_ready(client: Client, manifests: Sequence[Manifest]) -> None:
-    """Report, when they are there, what controllers and operators would of a healthy cluster."""
-    for manifest in manifests:
-        name, namespace = manifest.identity.name, manifest.identity.namespace
-        if manifest.identity.kind == "Deployment":
-            counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), 1)
-            status: Object = {"observedGeneration": 1, **counts, "readyReplicas": 1}
-            await _when_there(lambda: _report(client, DEPLOYMENTS, name, namespace, status))  # noqa: B023
-        elif manifest.identity.kind == "ClusterOperator":
-            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            status = manifest.object["status"] | {
-                "conditions": [
-                    {"type": type_, "status": value, "lastTransitionTime": now}
-                    for type_, value in (("Available", "True"), ("Degraded", "False"))
-                ]
-            }
-            await _when_there(lambda: _report(client, OPERATORS, name, "", status))  # noqa: B023
-
-
-async def _report(client: Client, kind: Any, name: str, namespace: str, status: Object) -> None:
-    await client.patch(kind, name, {"status": status}, namespace, subresource="status")
-
-
-async def _when_there(ask: Callable[[], Awaitable[object]], pause: float = 0.05) -> None:
-    while True:
-        try:
-            await ask()
-        except NotFound:
-            await asyncio.sleep(pause)
-        else:
-            return
-
-
-def _requests(registry: CollectorRegistry, *, writes: bool = False) -> float:
-    return sum(
-        sample.value
-        for metric in registry.collect()
-        for sample in metric.samples
-        if sample.name == "rest_client_requests_total"
-        and not (writes and sample.labels["method"] == "GET")
-    )
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 Subject = Callable[[Path, Sequence[Manifest]], Coroutine[Any, Any, dict[str, float]]]
@@ -280,6 +247,11 @@ SUBJECTS: dict[str, Subject] = {
     OURS: engine,
     BARE: bare,
 }
+UPDATES: dict[str, Subject] = {
+    OURS: payload_update.engine,
+    BARE: payload_update.bare,
+}
+PARTS = {"apply": SUBJECTS, "update": UPDATES}
 
 
 def _median(runs: list[dict[str, float]]) -> dict[str, float]:

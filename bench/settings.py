@@ -22,6 +22,11 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     settled_seconds: int
     start_objects: int
     start_repeats: int
+    scale_objects: tuple[int, ...]
+    """Growing numbers of objects, each measured in turn."""
+    scale_events: int
+    """At least so many events for each number of objects, in whole rounds."""
+    scale_samples: int
     subject_limit: float
     """Seconds after which a subject in one phase counts as hung."""
 
@@ -39,6 +44,9 @@ FULL = Sizes(
     settled_seconds=20,
     start_objects=10_000,
     start_repeats=1,
+    scale_objects=(1_000, 10_000, 100_000),
+    scale_events=50_000,
+    scale_samples=100,
     subject_limit=150,
 )
 
@@ -55,6 +63,9 @@ QUICK = Sizes(
     settled_seconds=3,
     start_objects=500,
     start_repeats=1,
+    scale_objects=(200, 1_000),
+    scale_events=5_000,
+    scale_samples=20,
     subject_limit=60,
 )
 
@@ -71,5 +82,8 @@ TRY = Sizes(
     settled_seconds=3,
     start_objects=200,
     start_repeats=1,
+    scale_objects=(50, 200),
+    scale_events=1_000,
+    scale_samples=10,
     subject_limit=30,
 )

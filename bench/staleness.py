@@ -30,12 +30,12 @@ from quarterdeck.kube import Cache, Change, Client, Conflict, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import definitions_directory, install_own_definitions
-from quarterdeck.localcluster.staleness import USER
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 from quarterdeck.testing.operator_process import OperatorProcess
 
 TYPES = ("Available", "Progressing", "Degraded", "Upgradeable")
+USER = "system:quarterdeck:staleness"
 OPERATORS = "bench-operators"
 BUDGET = 2
 AT_ONCE = 16

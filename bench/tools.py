@@ -34,9 +34,12 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ours: Path = Path(sys.executable)
 
 
-def prepare(say: Callable[[str], None]) -> Tools:
-    """Make what is missing."""
-    return Tools(peers=_or_reason(_peers, say), go=_or_reason(_go, say))
+def prepare(say: Callable[[str], None], *, peers: bool = True) -> Tools:
+    """Make what is missing; the peers only where something is measured that has some."""
+    return Tools(
+        peers=_or_reason(_peers, say) if peers else "not asked for",
+        go=_or_reason(_go, say),
+    )
 
 
 def _or_reason(

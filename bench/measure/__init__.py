@@ -1,1 +1,1 @@
-"""The five measurements: each starts what it measures, and gives rows, verdicts and notes."""
+"""The measurements: each starts what it measures, and gives rows, verdicts and notes."""

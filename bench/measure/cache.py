@@ -35,11 +35,11 @@ BREATH = 0.5
 async def measure(run: Run) -> list[Measurement]:
     """All subjects, one after the other, each with a generator of its own."""
     sizes = run.sizes
-    items, events = record(run.directory, sizes.cache_objects, sizes.cache_events)
+    recording = record(run.directory, sizes.cache_objects, sizes.cache_events)
     rows = []
     for subject in filter(lambda one: run.wanted(one.name), (*CACHES, DRAIN)):
         run.say(f"cache: {subject.name}")
-        rows.append(await _measure(run, subject, items, events))
+        rows.append(await _measure(run, subject, recording))
     found = Measurement(
         name="cache",
         title=f"cache: {sizes.cache_objects:,} objects listed, "
@@ -56,17 +56,27 @@ async def measure(run: Run) -> list[Measurement]:
     return [msgspec.structs.replace(found, verdicts=cache_goals(found))]
 
 
-def record(directory: Path, objects: int, events: int) -> tuple[Path, Path]:
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """What the generator serves."""
+
+    objects: int
+    events: int
+    """Whole rounds: a multiple of the objects."""
+    items_file: Path
+    events_file: Path
+
+
+def record(directory: Path, objects: int, events: int) -> Recording:
     """Write what the generator will serve, once for all subjects."""
-    files = directory / "items.jsonl", directory / "events.jsonl"
-    with files[0].open("wb") as out:
+    items_file, events_file = directory / "items.jsonl", directory / "events.jsonl"
+    with items_file.open("wb") as out:
         out.writelines(widgets.recorded_items(objects))
-    with files[1].open("wb") as out:
+    with events_file.open("wb") as out:
         out.writelines(widgets.recorded_events(objects, events))
-    return files
+    return Recording(objects=objects, events=events, items_file=items_file, events_file=events_file)
 
 
-async def _measure(run: Run, subject: Subject, items: Path, events: Path) -> Row:
+async def _measure(run: Run, subject: Subject, recording: Recording) -> Row:
     command = subject.start_with(run.tools)
     if isinstance(command, str):
         return Row(subject=subject.name, problem=command, missing=True)
@@ -75,31 +85,33 @@ async def _measure(run: Run, subject: Subject, items: Path, events: Path) -> Row
     repeats = 1 if subject.slow else run.sizes.cache_repeats
 
     async def once() -> dict[str, float]:
-        return await _once(run, subject, command, items, events)
+        return await follow(run, subject, command, recording)
 
     return await row(subject.name, repeats, once)
 
 
-async def _once(
-    run: Run, subject: Subject, command: list[str], items: Path, events: Path
+async def follow(
+    run: Run, subject: Subject, command: list[str], recording: Recording, part: str = "cache"
 ) -> dict[str, float]:
-    sizes, limit = run.sizes, run.sizes.subject_limit
+    """What it cost a subject to list the recorded objects and to follow the events."""
+    limit = run.sizes.subject_limit
     kubeconfig = run.directory / "generator.kubeconfig"
-    generator = [str(run.tools.go), "replay", "--items", str(items), "--events", str(events)]
+    generator = [str(run.tools.go), "replay"]
+    generator += ["--items", str(recording.items_file), "--events", str(recording.events_file)]
     generator += ["--version", str(widgets.FIRST_VERSION), "--kubeconfig", str(kubeconfig)]
     workload = {
         "--kubeconfig": str(kubeconfig),
-        "--objects": str(sizes.cache_objects),
-        "--events": str(sizes.cache_events),
-        "--last-round": str(sizes.cache_events // sizes.cache_objects),
+        "--objects": str(recording.objects),
+        "--events": str(recording.events),
+        "--last-round": str(recording.events // recording.objects),
         "--version": str(widgets.FIRST_VERSION),
     }
     flags = [part for flag in workload.items() for part in flag]
-    async with running("generator", generator, run.log("cache", "generator")) as server:
+    async with running("generator", generator, run.log(part, "generator")) as server:
         await server.mark("listening", limit)
         begin = time.time()
         env = {"KUBECONFIG": str(kubeconfig)}
-        log = run.log("cache", subject.name)
+        log = run.log(part, subject.name)
         async with running(subject.name, [*command, *flags], log, env) as client:
             synced = await client.mark("synced", limit)
             await server.mark("watched", limit)
@@ -109,8 +121,8 @@ async def _once(
             started = await server.mark("started", limit)
             done = await client.mark("done", limit)
             return {
-                "events_per_second": sizes.cache_events / (done.at - started.at),
-                "cpu_per_event": (done.cpu - cpu) / sizes.cache_events,
+                "events_per_second": recording.events / (done.at - started.at),
+                "cpu_per_event": (done.cpu - cpu) / recording.events,
                 "peak_mb": client.peak_memory() / 1e6,
                 "start_seconds": synced.at - begin,
                 "runs": done.seen,

@@ -47,7 +47,7 @@ async def measure_settled(run: Run) -> list[Measurement]:
     rows = []
     async with cluster(run.directory / "settled") as server:
         run.say("settled: the objects")
-        await _in_order(server.api, range(objects))
+        await in_order(server.api, range(objects))
         for subject in filter(lambda one: run.wanted(one.name), SUBJECTS):
             run.say(f"settled: {subject.name}")
             rows.append(await _settled(run, server, subject, seconds))
@@ -67,7 +67,7 @@ async def measure_start(run: Run) -> list[Measurement]:
     rows = []
     async with cluster(run.directory / "start") as server:
         run.say("start: the objects")
-        await _in_order(server.api, range(objects))
+        await in_order(server.api, range(objects))
         for subject in filter(lambda one: run.wanted(one.name), SUBJECTS):
             run.say(f"start: {subject.name}")
             rows.append(await _start(run, server, subject))
@@ -140,7 +140,7 @@ async def _memory_when_empty(run: Run, subject: Subject) -> int:
         return process.memory()
 
 
-async def _in_order(api: Api, indexes: range) -> None:
+async def in_order(api: Api, indexes: range) -> None:
     """Objects as an operator would leave them."""
 
     async def create(index: int) -> None:

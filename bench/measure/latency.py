@@ -102,9 +102,9 @@ async def _operator(run: Run, server: Cluster, subject: Subject) -> Samples:
         await asyncio.sleep(1)
         # The first half is for samples, the second for the background.
         sampled = range(objects // 2)
-        idle, answers = await _sample(server, observer, sampled, samples, 0, math.inf)
+        idle, answers = await sample(server, observer, sampled, samples, 0, math.inf)
         async with _background(run, server, objects) as reached:
-            busy, _ = await _sample(
+            busy, _ = await sample(
                 server, observer, sampled, samples, samples, run.sizes.busy_seconds
             )
         return Samples(idle=idle, busy=busy, answers=answers, background=reached[0])
@@ -127,7 +127,7 @@ def figures(rounds: list[Samples]) -> dict[str, float]:
     }
 
 
-async def _sample(
+async def sample(
     server: Cluster, observer: Observer, indexes: range, samples: int, rounds: int, within: float
 ) -> tuple[list[float], list[float]]:
     """Seconds from answer to effect, and from request to answer, of so many changes at most."""

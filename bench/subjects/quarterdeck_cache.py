@@ -20,7 +20,7 @@ def main() -> None:
                 following.ran(key.name, widget.spec.round)
             return DONE
 
-        manager.add(Controller("widget", reconcile, [Watch(WIDGETS)], workers=args.workers))
+        manager.add(Controller("widget", reconcile, [Watch(widgets)], workers=args.workers))
 
     asyncio.run(run(setup, args.kubeconfig))
 

@@ -44,8 +44,8 @@ def main() -> None:
     args = arguments()
 
     def setup(manager: Manager) -> None:
-        widgets = manager.objects(WIDGETS)
-        config_maps = manager.objects(CONFIG_MAPS)
+        widgets = manager.objects(WIDGETS, writes=["status"])
+        config_maps = manager.objects(CONFIG_MAPS, writes=["ensure"])
 
         async def reconcile(key: Key) -> Result:
             if (widget := widgets.get(key)) is not None:
@@ -53,9 +53,9 @@ def main() -> None:
                 await widgets.set_status(widget, desired_status(widget))
             return DONE
 
-        watches: list[Watch[Any]] = [Watch(WIDGETS), Watch(CONFIG_MAPS, to_owner(WIDGETS))]
+        watches: list[Watch[Any]] = [Watch(widgets), Watch(config_maps, to_owner(WIDGETS))]
         manager.add(Controller("widget", reconcile, watches, workers=args.workers))
-        caches: list[Cache[Any]] = [manager.cache(WIDGETS), manager.cache(CONFIG_MAPS)]
+        caches: list[Cache[Any]] = [widgets.cache, config_maps.cache]
         tasks.append(asyncio.create_task(say_when_synced(caches)))
 
     tasks: list[asyncio.Task[None]] = []
