@@ -15,8 +15,8 @@ PAUSE = 0.05
 
 
 def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T:
-    """The first answer that is neither None nor False; fails naming `what` was waited for."""
-    answer = until(look, _is_there, what, limit)
+    """The first answer that is true, so not an empty list either; fails naming `what`."""
+    answer = until(look, bool, what, limit)
     assert answer is not None
     return answer
 
@@ -41,12 +41,8 @@ async def eventually_async(
     while True:
         seen = look()
         answer = await seen if inspect.isawaitable(seen) else seen
-        if answer is not None and answer is not False:
+        if answer:
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit:.0f} s: {what}; seen at last: {answer}")
         await asyncio.sleep(PAUSE)
-
-
-def _is_there(answer: object) -> bool:
-    return answer is not None and answer is not False
