@@ -1,6 +1,6 @@
 """`quarterdeck operators`: the cluster operators and their health.
 
-What there is to show comes from `quarterdeck.status.inspect`; how it looks, from `operators_text`.
+`quarterdeck.status.inspect` reads them; `operators_text` formats them.
 """
 
 import os
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from quarterdeck.status.health import Health
 
 REFRESH = 5.0
-"""Seconds after which a watching terminal is drawn again, because times have gone on."""
+"""Seconds after which `--watch` draws the terminal again, because the times in it have grown."""
 
-_BETWEEN: dict[Output, str] = {"table": "", "json": "", "yaml": "---"}
-"""What parts two showings where nothing can be drawn over."""
+_SEPARATORS: dict[Output, str] = {"table": "", "json": "", "yaml": "---"}
+"""The line between two outputs of `--watch` if the output is no terminal."""
 
 
 @click.command()
@@ -44,10 +44,10 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
 
     with errors_in_one_line(inspect.CannotInspect):
         if watch:
-            # Only what is in the way: each list of the cache is not worth a line here.
+            # Errors only: the cache logs each of its lists at the default verbosity.
             logs.configure(verbosity=0)
             try:
-                ask(lambda client: _show_again_and_again(client, name, output))
+                ask(lambda client: _show_changes(client, name, output))
             except KeyboardInterrupt:
                 sys.exit(0)
         found, judged_by = ask(lambda client: _find(client, name))
@@ -55,52 +55,34 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
     sys.exit(1 if any(one.state in UNWELL for one in found) else 0)
 
 
-class _Checkers:
-    """What the checkers say about an Upgradeable=False, and how it was found out."""
-
-    def __init__(self, client: "Client") -> None:
-        self._client = client
-        self.source = ""
-
-    async def keep(self) -> bool | None:
-        """Whether they keep it; None when none of those that run says so."""
-        from quarterdeck.operators.staleness.inspect import published
-
-        said = await published(self._client)
-        if not said.known:
-            self.source = f"by the times of the conditions ({said.source})"
-            return None
-        kept = "keep" if said.keep_upgradeable_false else "do not keep"
-        self.source = f"as the checkers {kept} an Upgradeable=False ({said.source})"
-        return said.keep_upgradeable_false
-
-
 async def _find(client: "Client", name: str | None) -> "tuple[list[Health], str]":
+    from quarterdeck.operators.staleness.inspect import UpgradeableRule
     from quarterdeck.status import inspect
 
-    checkers = _Checkers(client)
+    checkers = UpgradeableRule(client)
     return await inspect.operators(client, name, checkers.keep), checkers.source
 
 
-async def _show_again_and_again(client: "Client", name: str | None, output: Output) -> None:
-    """Print at each change; on a terminal also as time goes by."""
+async def _show_changes(client: "Client", name: str | None, output: Output) -> None:
+    """Print at each change; on a terminal also as the times in the table grow."""
+    from quarterdeck.operators.staleness.inspect import UpgradeableRule
     from quarterdeck.status import inspect
 
     terminal = sys.stdout.isatty() and output == "table" and os.environ.get("TERM") != "dumb"
-    first, checkers = True, _Checkers(client)
+    first, checkers = True, UpgradeableRule(client)
     refresh = REFRESH if terminal else None
     async with aclosing(inspect.follow(client, name, refresh, checkers.keep)) as changes:
         async for found in changes:
             if terminal:
                 click.clear()
             elif not first:
-                click.echo(_BETWEEN[output])
+                click.echo(_SEPARATORS[output])
             _print(found, name, output, checkers.source)
             first = False
 
 
 def _print(found: "list[Health]", name: str | None, output: Output, judged_by: str) -> None:
-    """Show them; `judged_by` says how those were judged that hang on a checker's setting."""
+    """Print the operators; `judged_by` is the rule for those that a checker's setting decides."""
     from quarterdeck.cli.operators_text import as_data, as_detail, as_table, judgement
 
     now = datetime.now(UTC)

@@ -75,13 +75,13 @@ def explain(
     """
     from quarterdeck.cli.staleness_text import as_text
     from quarterdeck.operators.staleness import inspect
-    from quarterdeck.operators.staleness.decide import State
+    from quarterdeck.operators.staleness.decide import CheckState
     from quarterdeck.operators.staleness.explain import EXIT_CODES
 
     with _told_in_one_line(name, NEEDED_TO_READ):
         found = ask(lambda client: inspect.explain(client, name, interval, keep_upgradeable_false))
     show(msgspec.to_builtins(found), output, lambda: as_text(found))
-    sys.exit(EXIT_CODES[State(found.state)])
+    sys.exit(EXIT_CODES[CheckState(found.state)])
 
 
 @staleness.command()
@@ -121,7 +121,7 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
 def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
     """What is in the way of a question, with what helps."""
     from quarterdeck.kube import Forbidden, NotFound
-    from quarterdeck.operators.staleness.probe import Interrupted, Refused
+    from quarterdeck.operators.staleness.probe import Interrupted, ProbeRefused
     from quarterdeck.status.inspect import NO_DEFINITION
 
     try:
@@ -129,7 +129,7 @@ def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
     except Interrupted as error:
         click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
         sys.exit(128 + error.number)
-    except Refused as error:
+    except ProbeRefused as error:
         raise CannotProbe(str(error)) from None
     except NotFound as error:
         if name not in error.message:

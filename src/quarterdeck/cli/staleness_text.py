@@ -9,18 +9,18 @@ import click
 from quarterdeck.api.times import format_time
 from quarterdeck.cli.durations import show_duration
 from quarterdeck.cli.output import readable, table
-from quarterdeck.operators.staleness.decide import State
-from quarterdeck.operators.staleness.explain import Explanation
-from quarterdeck.operators.staleness.probe import Answer
+from quarterdeck.operators.staleness.decide import CheckState
+from quarterdeck.operators.staleness.explain import StalenessExplanation
+from quarterdeck.operators.staleness.probe import ConditionAnswer
 from quarterdeck.terminal import cut
 
-_COLOURS = {State.ALIVE: "green", State.CHALLENGED: "yellow", State.STALE: "red"}
+_COLOURS = {CheckState.ALIVE: "green", CheckState.CHALLENGED: "yellow", CheckState.STALE: "red"}
 
 
-def as_text(found: Explanation) -> str:
+def as_text(found: StalenessExplanation) -> str:
     """The state and the next action, and below them what they rest on."""
     found = readable(found)
-    colour = _COLOURS.get(State(found.state))
+    colour = _COLOURS.get(CheckState(found.state))
     facts = [
         ("operator", found.name),
         ("state", click.style(found.state, fg=colour) if colour else found.state),
@@ -52,7 +52,7 @@ def as_text(found: Explanation) -> str:
     return "\n\n".join(parts)
 
 
-def answers_as_data(name: str, answers: Sequence[Answer]) -> dict[str, Any]:
+def answers_as_data(name: str, answers: Sequence[ConditionAnswer]) -> dict[str, Any]:
     """A probe for programs."""
     times = [one.seconds for one in answers]
     missing = any(seconds is None for seconds in times)
@@ -65,7 +65,7 @@ def answers_as_data(name: str, answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def answers_as_text(
-    name: str, answers: Sequence[Answer], timeout: float, *, put_back: bool = True
+    name: str, answers: Sequence[ConditionAnswer], timeout: float, *, put_back: bool = True
 ) -> str:
     """A probe for people; `put_back` says whether messages were put back by us."""
     missing = [one.type for one in answers if one.seconds is None]
@@ -89,9 +89,9 @@ def _seconds(time: float) -> str:
     return f"{time:.1f} s" if time >= 1 else f"{time * 1000:.0f} ms"
 
 
-def _next(found: Explanation) -> str:
+def _next(found: StalenessExplanation) -> str:
     if found.next is None:
-        stale = found.state == State.STALE
+        stale = found.state == CheckState.STALE
         return "nothing, until the operator writes" if stale else "nothing"
     if found.next.due:
         return f"{found.next.action} now, if a checker runs"
@@ -99,7 +99,7 @@ def _next(found: Explanation) -> str:
     return f"{found.next.action} at {_time(found.next.at)}, in {left}, unless it writes before"
 
 
-def _conditions(found: Explanation) -> str:
+def _conditions(found: StalenessExplanation) -> str:
     rows = [
         [
             one.type,
@@ -115,7 +115,7 @@ def _conditions(found: Explanation) -> str:
     return table(header, rows)
 
 
-def _writes(found: Explanation) -> str:
+def _writes(found: StalenessExplanation) -> str:
     rows = [
         [
             one.manager or "-",
@@ -129,7 +129,7 @@ def _writes(found: Explanation) -> str:
     return table(["WRITER", "OPERATION", "LAST WRITE", "PROVES LIFE", "OWNS MESSAGES"], rows)
 
 
-def _checkers(found: Explanation) -> str:
+def _checkers(found: StalenessExplanation) -> str:
     rows = [
         [
             one.name,

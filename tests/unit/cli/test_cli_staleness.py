@@ -7,21 +7,21 @@ import pytest
 
 from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text, as_text
 from quarterdeck.operators.staleness.decide import Case, decide
-from quarterdeck.operators.staleness.explain import Explanation, explanation
-from quarterdeck.operators.staleness.probe import Answer
-from quarterdeck.operators.staleness.published import Patience
+from quarterdeck.operators.staleness.explain import StalenessExplanation, explanation
+from quarterdeck.operators.staleness.probe import ConditionAnswer
+from quarterdeck.operators.staleness.published import AssumedSettings
 from quarterdeck.status.staleness_marks import checking_message
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 WROTE = "2026-01-01T11:55:00Z"
-PATIENCE = Patience(
+PATIENCE = AssumedSettings(
     interval=timedelta(minutes=10), keep_upgradeable_false=False, source="the default"
 )
 
 
 def explained(
     message: str, manager: str = "dns-operator", now: datetime = NOW, *, dated: bool = True
-) -> Explanation:
+) -> StalenessExplanation:
     owned: dict[str, object] = {
         "f:status": {"f:conditions": {'k:{"type":"Available"}': {"f:message": {}}}}
     }
@@ -89,7 +89,7 @@ def test_what_cannot_be_known_from_here_is_said() -> None:
     ],
 )
 def test_an_answer_is_told(seconds: list[float | None], said: str, slowest: float | None) -> None:
-    answers = [Answer(kind, time) for kind, time in zip("AB", seconds, strict=True)]
+    answers = [ConditionAnswer(kind, time) for kind, time in zip("AB", seconds, strict=True)]
     assert answers_as_text("dns", answers, 30).startswith(said)
     data = answers_as_data("dns", answers)
     assert (data["answered"], data["seconds"]) == (slowest is not None, slowest)

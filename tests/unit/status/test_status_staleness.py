@@ -15,7 +15,14 @@ from tests.unit.operators.staleness.model import (
 
 from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
 from quarterdeck.operators.cluster_version.sync.progress import Failed
-from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, State, Verdict, decide
+from quarterdeck.operators.staleness.decide import (
+    Case,
+    Challenge,
+    CheckState,
+    Decision,
+    Verdict,
+    decide,
+)
 from quarterdeck.payload.graph import Mode
 from quarterdeck.status import health
 from quarterdeck.status.health import health_of
@@ -51,7 +58,7 @@ def decided(server: ModelServer, *, keep: bool) -> Decision:
 def test_everybody_says_the_same_about_one_that_forbade_upgrades(keep: bool) -> None:
     """With --keep-upgradeable-false people read `unknown` where the checker says stale."""
     server = given_up(keep=keep)
-    assert decided(server, keep=keep).state is State.STALE
+    assert decided(server, keep=keep).state is CheckState.STALE
     assert health_of(server.get()).state is health.State.STALE
     found = operator_health(server.get(), {"operator": "1"}, Mode.UPDATING, server.now)
     assert isinstance(found, Failed)
@@ -69,7 +76,7 @@ def test_one_that_forbids_upgrades_after_the_verdict_is_alive_to_everybody() -> 
         lastTransitionTime=stamp(server.now),
     )
     server.update("their-operator", news)
-    assert decided(server, keep=False).state is State.ALIVE
+    assert decided(server, keep=False).state is CheckState.ALIVE
     assert health_of(server.get()).state is health.State.UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Notices cluster operators that no longer update their conditions, and says so on them."""
+"""Finds cluster operators that no longer update their conditions, and marks those conditions."""
 
 from quarterdeck.delivery.declaration import Declaration, Local, StaticPod
 
@@ -12,7 +12,7 @@ OPERATOR = Declaration(
         user="system:quarterdeck:staleness",
         port=10270,
         container="checker",
-        # Said though it is the default, so that there is a place to change it.
+        # The default, written out so that an administrator finds the place to change it.
         args=("--interval=10m",),
     ),
     alerts=True,

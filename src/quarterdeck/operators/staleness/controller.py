@@ -1,9 +1,9 @@
-"""The loop of the staleness checker: look, decide, look once more, write.
+"""The controller of the staleness checker: read, decide, read again, write.
 
-The decision is `decide`, a pure function of the object and the API server's clock. Here is what
-happens around it: when an object is looked at, that nothing is written in the grace period, that
-the decision is made again on a fresh answer right before each write, and that a write is
-refused when the object has changed since. So any number of checkers may run; none is elected.
+`decide` makes the decision: a pure function of the object and the API server's clock. This module
+does the rest. It chooses when to look at an object. It writes nothing in the grace period. It reads
+the object again right before each write, and decides again. The server refuses the write if the
+object has changed since. So any number of checkers may run, without leader election.
 """
 
 import os
@@ -18,16 +18,16 @@ from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.decide import (
     Case,
     Challenge,
+    CheckState,
     Decision,
     LookAgain,
     Nothing,
     Restore,
-    State,
     Verdict,
     Write,
     decide,
 )
-from quarterdeck.operators.staleness.explain import MUTE
+from quarterdeck.operators.staleness.explain import CANNOT_ANSWER
 from quarterdeck.operators.staleness.gauges import Gauges
 from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import named_leases
@@ -40,25 +40,24 @@ from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 log = get_logger("staleness")
 
-POLL = 60.0
-"""Seconds after which an object is looked at again at the latest: clocks may jump. It costs no
-request."""
+RECHECK_PERIOD = 60.0
+"""The most seconds between two reconciles of an object: clocks may jump. It costs no request."""
 
-SPREAD = 1.0
-"""Seconds over which several checkers spread, so that they seldom write at the same moment."""
+JITTER = 1.0
+"""The most seconds of jitter, so that several checkers seldom write at the same moment."""
 
 WORKERS = 8
 
-WRITTEN: dict[type, str] = {
+LOG_MESSAGES: dict[type, str] = {
     Challenge: "operator challenged",
     Verdict: "verdict written",
     Restore: "marks taken off",
 }
-"""What the log says about each kind of write."""
+"""The log message for each kind of write."""
 
 
 class Checker:
-    """One checker at work."""
+    """One running staleness checker."""
 
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self._manager = manager
@@ -70,11 +69,11 @@ class Checker:
             fenced=False,
             writes=["status"],
         )
-        # Read once more right before each write, past the cache.
+        # Each write first reads the object again from the server, not from the cache.
         manager.declare(PLAIN_CLUSTER_OPERATORS, "get")
         self._cache = self.operators.cache
         self._denied: dict[str, float] = {}
-        """The operators that wait for a write that we may not make, and since when."""
+        """Since when the server has denied us a write, by operator."""
         self._gauges = Gauges(manager.registry, settings, self._last_look)
         self._gauges.blind = lambda: self._cache.lost_for > manager.watch_grace_period
         manager.ready_unless(self._trouble)
@@ -87,15 +86,15 @@ class Checker:
         self._sightings = Sightings()
         self._renewals = Renewals(manager)
         self._known: dict[str, Decision] = {}
-        self._cache.subscribe(self._saw)
+        self._cache.subscribe(self._remember)
 
-    def _saw(self, change: Change[Object]) -> None:
-        """Remember each change: an answer may come and go before the operator is looked at."""
+    def _remember(self, change: Change[Object]) -> None:
+        """Record each change: an answer may come and go before the next reconcile."""
         if change.new is not None:
             self._sightings.look(change.new, self._manager.now(), self._manager.clock())
 
     def _last_look(self) -> float:
-        """When this checker last could see and write, as far as it has tried."""
+        """When this checker could last read and write, in seconds since 1970."""
         return self._manager.wall().timestamp() - max(self._cache.lost_for, self._denied_for())
 
     def _denied_for(self) -> float:
@@ -108,17 +107,17 @@ class Checker:
         return "may not patch clusteroperators/status, so nobody can be asked"
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at one ClusterOperator."""
+        """Check one ClusterOperator."""
         obj = self.operators.get(key)
         if obj is None:
             self._forget(key.name)
             return DONE
-        # At each look, so that it notices a sleep of the machine.
+        # Asked at each reconcile, so that it detects a sleep of the machine.
         wait = self._wait_for_grace()
         decision = self._judge(obj)
         leases = named_leases(obj)
-        if leases and decision.state is not State.ALIVE:
-            # Nothing tells us of a renewal, and who lives by its Lease need not write.
+        if leases and decision.state is not CheckState.ALIVE:
+            # Leases are not watched, and an operator with a live Lease need not write.
             await self._renewals.read(obj)
             decision = self._judge(obj)
         self._tell(obj, decision)
@@ -129,12 +128,14 @@ class Checker:
             return self._after(await self._carry_out(key.name))
         self._denied.pop(key.name, None)
         if leases and isinstance(decision, Nothing):
-            return Result(requeue_after=min(POLL, self._settings.interval.total_seconds()))
+            return Result(
+                requeue_after=min(RECHECK_PERIOD, self._settings.interval.total_seconds())
+            )
         return self._after(decision)
 
     def _wait_for_grace(self) -> float:
         clock, wall = self._manager.clock(), self._manager.wall().timestamp()
-        # A request may get through while the watch still waits to be opened again.
+        # A request may succeed while the watch is still in back-off.
         reached = clock if self._cache.lost_for else self._cache.followed_since
         return self._grace.left(clock, wall, reached)
 
@@ -142,10 +143,10 @@ class Checker:
         return self._sightings.wait(name, self._manager.clock(), self._settings.interval)
 
     async def _carry_out(self, name: str) -> Decision | None:
-        """Decide again on what the server says now, and write; None when that is all.
+        """Read the object from the server, decide again, and write; None after a write.
 
-        The answer to a write goes into the cache and wakes the controller again, and so does
-        the change of somebody who was faster: the `Conflict` is the runtime's to try again.
+        The answer to a write goes into the cache, which wakes the controller. After a `Conflict`
+        the runtime retries.
         """
         try:
             obj: Object = await self._client.get(PLAIN_CLUSTER_OPERATORS, name)
@@ -156,8 +157,8 @@ class Checker:
         self._tell(obj, decision)
         if not isinstance(decision, Write):
             return decision
-        # Before it is sent: a request without an answer may have been carried out.
-        self._sightings.wrote(name, self._manager.clock())
+        # Noted before the request: the server may carry out a request whose answer is lost.
+        self._sightings.note_write(name, self._manager.clock())
         try:
             status = {**obj.get("status", {}), "conditions": decision.conditions}
             await self.operators.set_status(obj, status)
@@ -166,7 +167,7 @@ class Checker:
         except NotFound:
             return None
         except Conflict:
-            self._sightings.did_not_write(name)
+            self._sightings.write_refused(name)
             raise
         except ApiError as error:
             if not too_large(error):
@@ -175,7 +176,7 @@ class Checker:
         self._denied.clear()
         alive = decision.evidence.alive
         log.v(2).info(
-            WRITTEN[type(decision)],
+            LOG_MESSAGES[type(decision)],
             operator=name,
             last_alive=alive.time.isoformat(),
             by=alive.by,
@@ -183,11 +184,11 @@ class Checker:
         return None
 
     def _refused(self, obj: Object, decision: Write, error: ApiError) -> LookAgain:
-        """The server does not let our text in: told, and left alone for a while."""
+        """Report that the server refuses our conditions; look again after one interval."""
         name = obj["metadata"]["name"]
         if isinstance(error, Forbidden):
             self._denied.setdefault(name, self._manager.clock())
-            self._sightings.did_not_write(name)
+            self._sightings.write_refused(name)
         self._manager.events.event(obj, "Warning", "CannotCheck", error.message, action="Check")
         log.warning("conditions refused by the server", operator=name, error=str(error))
         return LookAgain(
@@ -212,34 +213,37 @@ class Checker:
         )
 
     def _after(self, decision: Decision | None) -> Result:
-        """When to look again."""
+        """When to reconcile again after this decision."""
         if not isinstance(decision, LookAgain):
             return DONE
         wait = max(0.0, (decision.at - self._manager.now()).total_seconds())
-        spread = random.uniform(0, SPREAD)  # noqa: S311 - no secret
-        return Result(requeue_after=min(wait + spread, POLL))
+        spread = random.uniform(0, JITTER)  # noqa: S311 - no secret
+        return Result(requeue_after=min(wait + spread, RECHECK_PERIOD))
 
     def _tell(self, obj: Object, decision: Decision) -> None:
-        """What is known goes to the metrics; an operator that went or came back, to everybody."""
+        """Update the metrics, and report an operator that became stale or recovered."""
         name = obj["metadata"]["name"]
         self._gauges.show(name, decision)
         before, self._known[name] = self._known.get(name), decision
-        if decision.state is State.UNCHECKABLE and (
-            before is None or before.state is not State.UNCHECKABLE
+        if decision.state is CheckState.UNCHECKABLE and (
+            before is None or before.state is not CheckState.UNCHECKABLE
         ):
-            self._event(obj, "Warning", "CannotCheck", MUTE, "no message")
-            log.warning("operator cannot be checked", operator=name, why=MUTE)
-        was_stale = before is not None and before.state is State.STALE
-        if decision.state is State.STALE and not was_stale:
+            self._event(obj, "Warning", "CannotCheck", CANNOT_ANSWER, "no message")
+            log.warning("operator cannot be checked", operator=name, why=CANNOT_ANSWER)
+        was_stale = before is not None and before.state is CheckState.STALE
+        if decision.state is CheckState.STALE and not was_stale:
             self._tell_stale(obj, decision)
-        elif was_stale and decision.state in (State.ALIVE, State.CHALLENGED):
+        elif was_stale and decision.state in (CheckState.ALIVE, CheckState.CHALLENGED):
             by = decision.evidence.alive.by
             note = f"The operator updates its conditions again; the first sign of life was {by}."
             self._event(obj, "Normal", "OperatorRecovered", note, _verdict_of(before))
             log.info("operator recovered", operator=name, by=by)
 
     def _tell_stale(self, obj: Object, decision: Decision) -> None:
-        """Said by whoever sees it first, so that it is said even if its writer was killed."""
+        """Report a stale operator.
+
+        The first checker that sees the verdict does it, because its writer may have been killed.
+        """
         alive = decision.evidence.alive
         since = alive.time.isoformat()
         note = (
@@ -253,7 +257,7 @@ class Checker:
     def _event(
         self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, note: str, verdict: str
     ) -> None:
-        """An event that belongs to one verdict: of all checkers one tells it."""
+        """Create an event about one verdict; only one of all checkers creates it."""
         self._manager.events.event(obj, kind, reason, note, action="Check", once=verdict)
 
     def _forget(self, name: str) -> None:
@@ -265,14 +269,14 @@ class Checker:
 
 
 def too_large(error: ApiError) -> bool:
-    """Whether the object has no room left for our text."""
+    """Whether the server refuses the object because of its size."""
     return error.code == 413 or "too large" in error.message
 
 
 def _verdict_of(decision: Decision | None) -> str:
-    """What tells a verdict from others on the same object: when the server says it was written.
+    """The server's time of the verdict, which identifies it among those on the same object.
 
-    Not when this checker saw it, which is another time for each of them.
+    The time when a checker saw it would differ between checkers.
     """
     if decision is None:
         return ""
@@ -283,7 +287,7 @@ def _verdict_of(decision: Decision | None) -> str:
 
 
 def setup(manager: Manager, settings: Settings) -> None:
-    """Add the checker; it works in every replica."""
+    """Add the checker, which runs in every replica."""
     checker = Checker(manager, settings)
     watches = [Watch(checker.operators)]
     manager.add(

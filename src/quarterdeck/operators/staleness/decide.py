@@ -1,20 +1,21 @@
-"""What to do about one ClusterOperator now: nothing, look again, challenge, or give up. Pure.
+"""Decides what to do about one ClusterOperator: nothing, look again, challenge, or verdict. Pure.
 
-The rule, in this order; P is the interval, A the last proof of life, T the time of our marks:
+P is the interval, A the last proof of life, T the time of our marks. The first rule that fits
+decides:
 
-1. No watched condition, or the object is being deleted: nothing. The operator has no way to
-   answer, and no Lease speaks for it: it is not asked.
-2. All carry the verdict: stale. Nothing more is ever written until the operator writes.
-3. All are marked, some still as being checked: the challenge stands since C = T, or since A + P
-   if the marks are not ours or somebody wrote since (A >= T), and never since less than A + P.
-   After C + P comes the verdict.
-4. Some are unmarked, so the operator is alive. After A + P comes the challenge.
+1. The object has no watched condition, or is being deleted: do nothing. The operator has no way to
+   answer, and no Lease proves its life: do nothing.
+2. All conditions carry the verdict: the operator is stale. Write nothing until the operator writes.
+3. All conditions are marked, some with the challenge: the challenge counts from C. C is T; it is
+   A + P if the marks are not ours or somebody wrote since (A >= T), and it is never before A + P.
+   The verdict comes after C + P.
+4. Some conditions are unmarked: the operator is alive. The challenge comes after A + P.
 
-Where all are marked and a Lease that speaks for the operator was renewed since, the marks are taken
-off again: who lives by its Lease need not answer.
+If all conditions are marked and the operator has renewed a Lease that counts since then, the
+checker removes its marks: that operator need not answer.
 
-The API's times have whole seconds, rounded down. So `now` counts whole seconds only, and "after"
-begins with the next one: what the verdict says about the time is then true to the letter.
+The API's times have whole seconds, rounded down. So `now` is rounded down too, and "after" begins
+with the next whole second. The verdict then never states a longer silence than there was.
 """
 
 from datetime import datetime, timedelta
@@ -26,13 +27,13 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
 from quarterdeck.operators.staleness.evidence import (
-    Condition,
+    CheckerMark,
     Evidence,
-    Mark,
     Proof,
     Sighting,
+    WatchedCondition,
+    evidence_of,
     raw_conditions,
-    weigh,
 )
 from quarterdeck.status.staleness_marks import (
     checking_message,
@@ -44,8 +45,8 @@ from quarterdeck.status.staleness_marks import (
 SECOND = timedelta(seconds=1)
 
 
-class State(StrEnum):
-    """What the checker thinks of an operator."""
+class CheckState(StrEnum):
+    """What the checker knows of an operator."""
 
     UNWATCHED = "nothing to check"
     ALIVE = "alive"
@@ -55,36 +56,36 @@ class State(StrEnum):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a decision may know."""
+    """The input of a decision."""
 
     object: Object
     now: datetime
     """By the API server's clock."""
     interval: timedelta
     keep_upgradeable_false: bool = False
-    """Leave an Upgradeable=False alone."""
+    """Do not mark a condition Upgradeable=False."""
     lease: Proof | None = None
-    """When the operator last renewed its Lease, if that counts."""
+    """The last renewal of a Lease that counts for the operator."""
     seen: Sighting | None = None
     """What this checker has seen of the object before."""
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True):
-    """There is nothing to do until the object changes."""
+    """Do nothing until the object changes."""
 
-    state: State
+    state: CheckState
     evidence: Evidence
 
 
 class LookAgain(msgspec.Struct, frozen=True, kw_only=True):
-    """There will be something to do at this time, if nothing changes."""
+    """Decide again at this time, if the object does not change before."""
 
-    state: State
+    state: CheckState
     evidence: Evidence
     at: datetime
     then: Literal["challenge", "verdict"]
     since: datetime
-    """C while challenged, else A: the interval runs from then."""
+    """The start of the interval: C while challenged, else A."""
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,24 +93,24 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True):
 
     evidence: Evidence
     conditions: list[Any]
-    """The whole list as it is to be."""
-    state: State = State.ALIVE
+    """The whole new list."""
+    state: CheckState = CheckState.ALIVE
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Say that nobody answered, and that nothing is known any more."""
+    """Set the conditions to Unknown: the operator did not answer."""
 
     evidence: Evidence
     conditions: list[Any]
-    state: State = State.CHALLENGED
+    state: CheckState = CheckState.CHALLENGED
 
 
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
-    """Take our marks off: a Lease says that the operator lives."""
+    """Remove our marks: a Lease proves that the operator is alive."""
 
     evidence: Evidence
     conditions: list[Any]
-    state: State = State.ALIVE
+    state: CheckState = CheckState.ALIVE
 
 
 Write = Challenge | Verdict | Restore
@@ -117,9 +118,9 @@ Decision = Nothing | LookAgain | Write
 
 
 def decide(case: Case) -> Decision:
-    """What to do now."""
+    """The decision about one operator at one time."""
     now = case.now.replace(microsecond=0)
-    evidence = weigh(
+    evidence = evidence_of(
         case.object,
         now,
         keep_upgradeable_false=case.keep_upgradeable_false,
@@ -127,34 +128,34 @@ def decide(case: Case) -> Decision:
         seen=case.seen,
     )
     if not evidence.conditions or case.object["metadata"].get("deletionTimestamp"):
-        return Nothing(state=State.UNWATCHED, evidence=evidence)
+        return Nothing(state=CheckState.UNWATCHED, evidence=evidence)
     if evidence.cannot_answer and case.lease is None:
-        return Nothing(state=State.UNCHECKABLE, evidence=evidence)
+        return Nothing(state=CheckState.UNCHECKABLE, evidence=evidence)
     if evidence.all_marked and _renewed_since(case, evidence, now):
         return Restore(evidence=evidence, conditions=_restored(case, evidence, now))
     if evidence.stale:
-        return Nothing(state=State.STALE, evidence=evidence)
+        return Nothing(state=CheckState.STALE, evidence=evidence)
     if evidence.all_marked:
         since = challenged_since(evidence, case.interval)
         if now - since <= case.interval:
-            return _later(evidence, State.CHALLENGED, since, case.interval, "verdict")
+            return _later(evidence, CheckState.CHALLENGED, since, case.interval, "verdict")
         return Verdict(evidence=evidence, conditions=_with_verdict(case, evidence, now))
     since = evidence.alive.time
     if now - since <= case.interval:
-        return _later(evidence, State.ALIVE, since, case.interval, "challenge")
+        return _later(evidence, CheckState.ALIVE, since, case.interval, "challenge")
     return Challenge(evidence=evidence, conditions=_with_challenge(case, evidence, now))
 
 
 def challenged_since(evidence: Evidence, interval: timedelta) -> datetime:
-    """C: from when on the operator had its chance to answer."""
+    """C: the time from which the operator could answer."""
     marked, alive = evidence.challenged, evidence.alive.time
-    # Our challenge carried the version of an object whose A was older than it: an A that is not
-    # older means that somebody has written since. A probe asks whenever it likes.
+    # Our challenge was fenced by an object whose A was older than the challenge. A later A means
+    # that somebody has written since. A probe may challenge at any time.
     return alive + interval if marked is None else max(marked, alive + interval)
 
 
 def _renewed_since(case: Case, evidence: Evidence, now: datetime) -> bool:
-    """Whether a Lease proves that the operator lives although it has not answered."""
+    """Whether a Lease proves that the operator is alive although it has not answered."""
     if case.lease is None or not now - case.interval <= case.lease.time <= now:
         return False
     return evidence.challenged is None or case.lease.time >= evidence.challenged
@@ -162,7 +163,7 @@ def _renewed_since(case: Case, evidence: Evidence, now: datetime) -> bool:
 
 def _later(
     evidence: Evidence,
-    state: State,
+    state: CheckState,
     since: datetime,
     interval: timedelta,
     then: Literal["challenge", "verdict"],
@@ -172,35 +173,35 @@ def _later(
 
 
 def _with_challenge(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
-    """All watched messages behind the prefix; what was given up gets its status back."""
+    """The conditions with the challenge; one with a verdict gets its earlier status back."""
     conditions = list(raw_conditions(case.object))
     for one in evidence.conditions:
         changes = {"message": checking_message(one.message)}
-        if one.mark is Mark.VERDICT:
+        if one.mark is CheckerMark.VERDICT:
             changes |= _status(one, recorded_status(one.message) or one.status, now)
         conditions[one.position] = conditions[one.position] | changes
     return conditions
 
 
 def _restored(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
-    """All watched conditions as the operator left them."""
+    """The conditions as the operator last wrote them."""
     conditions = list(raw_conditions(case.object))
     for one in evidence.conditions:
         if not one.mark:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
-        if one.mark is Mark.VERDICT:
+        if one.mark is CheckerMark.VERDICT:
             changed |= _status(one, recorded_status(one.message) or one.status, now)
         conditions[one.position] = changed
     return conditions
 
 
 def _with_verdict(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
-    """The verdict on all that do not have it; a status that was Unknown keeps its time."""
+    """The conditions with the verdict; a status that was Unknown keeps its transition time."""
     conditions = list(raw_conditions(case.object))
     silent = 2 * case.interval.total_seconds()
     for one in evidence.conditions:
-        if one.mark is Mark.VERDICT:
+        if one.mark is CheckerMark.VERDICT:
             continue
         changes = {"message": verdict_message(one.message, one.status, silent)}
         changes |= _status(one, "Unknown", now)
@@ -208,8 +209,8 @@ def _with_verdict(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
     return conditions
 
 
-def _status(one: Condition, status: str, now: datetime) -> dict[str, str]:
-    """A new status with its time; nothing where it is that already."""
+def _status(one: WatchedCondition, status: str, now: datetime) -> dict[str, str]:
+    """The changed status and its transition time; empty if the status stays the same."""
     if one.status == status:
         return {}
     return {"status": status, "lastTransitionTime": format_time(now)}

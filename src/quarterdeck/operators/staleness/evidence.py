@@ -1,12 +1,11 @@
-"""What a ClusterOperator tells about its operator's last sign of life. Pure.
+"""Finds an operator's last sign of life in its ClusterOperator. Pure.
 
-`metadata.managedFields` says, stamped by the API server, when each manager last changed fields
-that it owns. So both the operator's last write and our own challenge are dated in the object
-itself, and a checker that starts again has lost nothing. What is to be done about it is decided
-in `decide`.
+The API server records in `metadata.managedFields` when each manager last changed the fields that
+it owns. So the object itself dates the operator's last write and our own challenge, and a checker
+that restarts loses nothing. `decide` makes the decision.
 
-Objects are plain dictionaries and may be odd: without status, with conditions that lack fields,
-with times that are none. What cannot be read counts as not there.
+Objects are plain dictionaries and may be malformed: no status, conditions without fields, times
+that cannot be parsed. A value that cannot be read counts as absent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,16 +23,16 @@ from quarterdeck.status.writers import Write, cannot_answer, writes_of
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Mark(StrEnum):
-    """What the checker has made of a condition, by its text alone."""
+class CheckerMark(StrEnum):
+    """The checker's mark on a condition, known by the condition's text alone."""
 
     NONE = ""
     CHECKING = "checking"
     VERDICT = "verdict"
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition that is watched, as far as it can be read."""
+class WatchedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """One watched condition; what cannot be read is empty."""
 
     position: int
     """In `status.conditions`."""
@@ -41,56 +40,56 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     message: str
     last_transition_time: datetime | None
-    mark: Mark
+    mark: CheckerMark
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """Something that only a live operator does, and when it did."""
+    """When the operator was alive, and what proves it."""
 
     time: datetime
     by: str
-    """For people: who or what."""
+    """What proves it, for people to read."""
 
 
 NOTHING = Proof(LONG_AGO, "nothing")
 
 
 class Sighting(msgspec.Struct, frozen=True):
-    """When this checker saw things that the object itself does not date."""
+    """What this checker saw itself; the object does not record it."""
 
     alive: datetime | None
-    """The last sign of life that was seen; None where there was none yet."""
+    """The last sign of life; None if there was none."""
     marked: datetime | None
-    """Since when all conditions are marked, as far as it was seen; None while they are not."""
+    """Since when all conditions are marked; None while they are not."""
     witnessed: bool = False
-    """Whether this checker saw them become marked, and does not just find them so."""
+    """Whether this checker also saw the conditions before they were marked."""
     first: datetime | None = None
-    """When this checker saw the object for the first time."""
+    """When this checker first saw the object."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the decision rests on."""
+    """The facts for the decision."""
 
-    conditions: tuple[Condition, ...]
-    """X: those of the four types that are there and watched."""
+    conditions: tuple[WatchedCondition, ...]
+    """The watched conditions that the object has."""
     writes: tuple[Write, ...]
     """Who has written under `status.conditions`, and when."""
     alive: Proof
     """A: the last proof of life."""
     challenged: datetime | None
-    """T: when we put the marks there; None if they are not ours."""
+    """T: when the checkers wrote the marks; None if somebody else did."""
     stale: bool
-    """Whether there is nothing left to be said about this operator."""
+    """Whether all conditions carry the verdict."""
     cannot_answer: bool
-    """Whether the operator has no way to put its messages back, though it may run."""
+    """Whether the operator cannot restore its messages even if it runs."""
 
     @property
     def all_marked(self) -> bool:
-        """Whether no condition is as its operator wants it."""
+        """Whether every watched condition carries a mark."""
         return all(one.mark for one in self.conditions)
 
 
-def weigh(
+def evidence_of(
     obj: Object,
     now: datetime,
     *,
@@ -98,7 +97,7 @@ def weigh(
     lease: Proof | None = None,
     seen: Sighting | None = None,
 ) -> Evidence:
-    """What the object says, and what this checker has seen of it before."""
+    """The evidence in the object and in what this checker has seen of it before."""
     found = tuple(conditions_of(obj))
     watched = tuple(
         one
@@ -114,7 +113,7 @@ def weigh(
     proofs = [proof for proof in proofs if proof.time <= now]
     dated = has_managed_fields(obj)
     marked = seen.marked if seen else None
-    # Where all times lie in the future, the first look is all there is.
+    # If all times lie in the future, only the first look is left.
     nothing = Proof(seen.first, "the first look") if seen and seen.first else NOTHING
     return Evidence(
         conditions=watched,
@@ -126,13 +125,13 @@ def weigh(
     )
 
 
-def conditions_of(obj: Object) -> Iterator[Condition]:
+def conditions_of(obj: Object) -> Iterator[WatchedCondition]:
     """The conditions of the four types, in the object's order."""
     for position, entry in enumerate(raw_conditions(obj)):
         if not isinstance(entry, dict) or entry.get("type") not in CHECKED:
             continue
         status, message = _text(entry.get("status")), _text(entry.get("message"))
-        yield Condition(
+        yield WatchedCondition(
             position=position,
             type=entry["type"],
             status=status,
@@ -143,24 +142,24 @@ def conditions_of(obj: Object) -> Iterator[Condition]:
 
 
 def has_managed_fields(obj: Object) -> bool:
-    """Whether the object says who wrote it; a proxy may have taken that away."""
+    """Whether the object has managedFields; a proxy may strip them."""
     return bool(_part(obj, "metadata").get("managedFields"))
 
 
 def raw_conditions(obj: Object) -> list[Any]:
-    """The list as it is; empty when there is none."""
+    """`status.conditions` unchanged; empty if there is no list."""
     found = _part(obj, "status").get("conditions")
     return found if isinstance(found, list) else []
 
 
 def _proofs(
-    obj: Object, watched: Iterable[Condition], writes: Iterable[Write], now: datetime
+    obj: Object, watched: Iterable[WatchedCondition], writes: Iterable[Write], now: datetime
 ) -> Iterator[Proof]:
     for write in writes:
         if write.time is not None and write.proves_life(now):
             yield Proof(write.time, f"a write by {write.manager or 'an unnamed manager'}")
     for one in watched:
-        # Of a marked condition the time may be that of our own verdict.
+        # The transition time of a marked condition may be that of our own verdict.
         since = one.last_transition_time
         if not one.mark and since is not None:
             yield Proof(since, f"the last transition of {one.type}")
@@ -170,7 +169,10 @@ def _proofs(
 
 
 def _challenged(
-    watched: Iterable[Condition], writes: Iterable[Write], now: datetime, seen: Sighting | None
+    watched: Iterable[WatchedCondition],
+    writes: Iterable[Write],
+    now: datetime,
+    seen: Sighting | None,
 ) -> datetime | None:
     marked = [one.type for one in watched if one.mark]
     times = [
@@ -182,15 +184,15 @@ def _challenged(
         return None
     first_seen = seen.marked if seen and seen.marked else now
     if max(times) > now:
-        # Clocks differ, or somebody has set the time: what counts is when it was first seen.
+        # Clocks differ, or somebody has set the time: count from the first sighting.
         return first_seen
     return max(*times, first_seen) if seen and seen.witnessed else max(times)
 
 
-def _mark(status: str, message: str) -> Mark:
+def _mark(status: str, message: str) -> CheckerMark:
     if is_checking(message):
-        return Mark.CHECKING
-    return Mark.VERDICT if is_verdict(status, message) else Mark.NONE
+        return CheckerMark.CHECKING
+    return CheckerMark.VERDICT if is_verdict(status, message) else CheckerMark.NONE
 
 
 def _part(obj: Object, name: str) -> Object:

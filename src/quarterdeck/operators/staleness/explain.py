@@ -1,4 +1,4 @@
-"""What the checker thinks of one operator, and when it acts next, in full. Pure."""
+"""Explains one decision of the checker: its inputs, the state, and the next action. Pure."""
 
 from datetime import datetime
 
@@ -6,36 +6,36 @@ import msgspec
 
 from quarterdeck.operators.staleness.decide import (
     Challenge,
+    CheckState,
     Decision,
     LookAgain,
     Restore,
-    State,
     Verdict,
     challenged_since,
 )
 from quarterdeck.operators.staleness.evidence import Evidence, Proof
-from quarterdeck.operators.staleness.published import CheckerView, Patience
+from quarterdeck.operators.staleness.published import AssumedSettings, CheckerView
 from quarterdeck.status.staleness_marks import original
 
 EXIT_CODES = {
-    State.UNWATCHED: 0,
-    State.ALIVE: 0,
-    State.STALE: 1,
-    State.CHALLENGED: 3,
-    State.UNCHECKABLE: 0,
+    CheckState.UNWATCHED: 0,
+    CheckState.ALIVE: 0,
+    CheckState.STALE: 1,
+    CheckState.CHALLENGED: 3,
+    CheckState.UNCHECKABLE: 0,
 }
-MUTE = (
+CANNOT_ANSWER = (
     "the operator applies its conditions without messages, so it has no way to answer and is not "
     "asked; let it report a message, or let its Lease speak for it"
 )
-UNDATED = (
+WITHOUT_MANAGED_FIELDS = (
     "the object comes without managedFields: since when it is so, and so when the checker acts, "
     "only a checker that runs knows"
 )
 
 
 class ConditionView(msgspec.Struct, frozen=True, rename="camel"):
-    """One of the four conditions."""
+    """One watched condition."""
 
     type: str
     status: str
@@ -52,22 +52,22 @@ class WriteView(msgspec.Struct, frozen=True, rename="camel"):
     operation: str
     time: datetime | None
     messages: list[str]
-    """Of which conditions it owns the message."""
+    """The types of the conditions whose message the manager owns."""
     proves_life: bool
-    """Whether it counts: the checker's own writes do not."""
+    """Whether the write proves life; the checker's own writes do not."""
 
 
 class Next(msgspec.Struct, frozen=True):
-    """What the checker does next, unless the operator writes before."""
+    """What the checker does next if the operator does not write before."""
 
     action: str
     at: datetime
     due: bool
-    """The time has come: a checker that runs is about to."""
+    """Whether the time has come; a running checker acts any moment."""
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The inputs of the decision, the state, and what follows."""
+class StalenessExplanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The inputs of the decision, the state, and the next action."""
 
     name: str
     state: str
@@ -78,47 +78,47 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     keep_from: str
     last_alive: Proof
     challenged_at: datetime | None
-    """T: when the checker put its marks there."""
+    """T: when the checkers wrote their marks."""
     challenge_stands_since: datetime | None
-    """C: from when the operator's time to answer is counted."""
+    """C: the time from which the operator could answer."""
     lease: Proof | None
     conditions: list[ConditionView]
     writes: list[WriteView]
     next: Next | None
     note: str
-    """What cannot be known from here; empty where that is nothing."""
+    """What this command cannot find out; empty if it knows everything."""
     forbids_upgrades: bool = False
-    """Whether there is an Upgradeable=False, so that it matters whether a checker keeps it."""
+    """Whether the operator has an Upgradeable=False, which a checker may leave unmarked."""
     checkers: tuple[CheckerView, ...] = ()
-    """Who has published its settings in the cluster."""
+    """The checkers that have published their settings."""
 
 
 def explanation(
     name: str,
     decision: Decision,
     now: datetime,
-    patience: Patience,
+    assumed: AssumedSettings,
     lease: Proof | None,
     *,
     dated: bool = True,
     interval_from: str = "",
     keep_from: str = "",
     forbids_upgrades: bool = False,
-) -> Explanation:
-    """All there is to say about a decision; `dated` is an object that has managedFields.
+) -> StalenessExplanation:
+    """The explanation of a decision; `dated` means that the object has managedFields.
 
-    Where a setting comes from is said of each that is not the checkers'.
+    `interval_from` and `keep_from` name the source of a setting that the checkers did not publish.
     """
-    evidence, interval = decision.evidence, patience.interval
-    challenged = decision.state is State.CHALLENGED
-    return Explanation(
+    evidence, interval = decision.evidence, assumed.interval
+    challenged = decision.state is CheckState.CHALLENGED
+    return StalenessExplanation(
         name=name,
         state=decision.state.value,
         now=now.replace(microsecond=0),
         interval_seconds=interval.total_seconds(),
-        interval_from=interval_from or patience.source,
-        keep_upgradeable_false=patience.keep_upgradeable_false,
-        keep_from=keep_from or patience.source,
+        interval_from=interval_from or assumed.source,
+        keep_upgradeable_false=assumed.keep_upgradeable_false,
+        keep_from=keep_from or assumed.source,
         last_alive=evidence.alive,
         challenged_at=evidence.challenged,
         challenge_stands_since=challenged_since(evidence, interval) if challenged else None,
@@ -137,14 +137,14 @@ def explanation(
         next=_next(decision, now),
         note=_note(decision.state, dated=dated),
         forbids_upgrades=forbids_upgrades,
-        checkers=patience.checkers,
+        checkers=assumed.checkers,
     )
 
 
-def _note(state: State, *, dated: bool) -> str:
-    if state is State.UNCHECKABLE:
-        return MUTE
-    return "" if dated else UNDATED
+def _note(state: CheckState, *, dated: bool) -> str:
+    if state is CheckState.UNCHECKABLE:
+        return CANNOT_ANSWER
+    return "" if dated else WITHOUT_MANAGED_FIELDS
 
 
 def _conditions(evidence: Evidence) -> list[ConditionView]:

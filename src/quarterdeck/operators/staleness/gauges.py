@@ -1,4 +1,4 @@
-"""What the checker tells Prometheus: about each cluster operator, and about its own sight."""
+"""The checker's metrics: about each cluster operator, and about itself."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,17 +6,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quarterdeck.operators.staleness.decide import Decision, State
+from quarterdeck.operators.staleness.decide import CheckState, Decision
 from quarterdeck.operators.staleness.settings import Settings
 
 
 class Gauges(Collector):
-    """The numbers of each ClusterOperator that is watched; none while the checker is blind."""
+    """The metrics of each watched ClusterOperator; none while the checker has no watch."""
 
     def __init__(
         self, registry: CollectorRegistry, settings: Settings, last_look: Callable[[], float]
     ) -> None:
-        """`last_look` says when the checker last could see and write, in seconds since 1970."""
+        """`last_look` returns when the checker could last read and write, in seconds since 1970."""
         self._settings = settings
         self._last_look = last_look
         self._shown: dict[str, Decision] = {}
@@ -24,18 +24,18 @@ class Gauges(Collector):
         registry.register(self)
 
     def show(self, name: str, decision: Decision) -> None:
-        """Set the numbers of one operator."""
-        if decision.state is State.UNWATCHED:
+        """Set the metrics of one operator."""
+        if decision.state is CheckState.UNWATCHED:
             self.forget(name)
         else:
             self._shown[name] = decision
 
     def forget(self, name: str) -> None:
-        """The operator is gone, or has nothing to watch."""
+        """Remove the metrics of an operator that is gone or has no watched condition."""
         self._shown.pop(name, None)
 
     def collect(self) -> Iterator[Metric]:
-        """The numbers now."""
+        """The current metrics."""
         shown = {} if self.blind() else self._shown
         stale = GaugeMetricFamily(
             "cluster_operator_stale",
@@ -53,9 +53,9 @@ class Gauges(Collector):
             labels=["name"],
         )
         for name, decision in shown.items():
-            stale.add_metric([name], decision.state is State.STALE)
+            stale.add_metric([name], decision.state is CheckState.STALE)
             alive.add_metric([name], decision.evidence.alive.time.timestamp())
-            mute.add_metric([name], decision.state is State.UNCHECKABLE)
+            mute.add_metric([name], decision.state is CheckState.UNCHECKABLE)
         yield from (stale, alive, mute)
         yield GaugeMetricFamily(
             "staleness_checker_last_look_timestamp_seconds",

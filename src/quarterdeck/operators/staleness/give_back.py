@@ -1,10 +1,10 @@
-"""An object after a probe that leaves nothing behind: its messages, and who owns them. Pure."""
+"""Restores a ClusterOperator after a probe: its messages, and their ownership. Pure."""
 
 import copy
 from typing import Any
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.staleness.evidence import Mark, conditions_of, raw_conditions
+from quarterdeck.operators.staleness.evidence import CheckerMark, conditions_of, raw_conditions
 from quarterdeck.status.staleness_marks import original
 from quarterdeck.status.writers import PROBE
 
@@ -20,7 +20,7 @@ def restored(obj: Object, before: Object) -> list[Any]:
         if isinstance(one, dict) and "type" in one and "message" not in one
     }
     for one in conditions_of(obj):
-        if one.mark is not Mark.CHECKING:
+        if one.mark is not CheckerMark.CHECKING:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
         if one.type in without and not changed["message"]:
@@ -30,9 +30,9 @@ def restored(obj: Object, before: Object) -> list[Any]:
 
 
 def given_back(obj: Object, before: Object) -> list[Object] | None:
-    """The managedFields in which each message is its owner's again; None where they are so.
+    """The managedFields with each message owned as before; None if the probe owns none.
 
-    The time of an entry stays that of its manager's own last write: nobody has written since.
+    Each entry keeps the time of its manager's own last write.
     """
     entries: list[Object] = copy.deepcopy(obj["metadata"].get("managedFields") or [])
     ours = next((one for one in entries if one.get("manager") == PROBE), None)
@@ -53,7 +53,7 @@ def given_back(obj: Object, before: Object) -> list[Object] | None:
 
 
 def _messages(had: Object, owned: Object) -> Object | None:
-    """What we own now of that which somebody had; {} is the whole of an atomic list."""
+    """The messages that an earlier owner lost to us; {} is the whole of an atomic list."""
     if not had or not owned:
         return {} if not had and not owned else None
     shared = {
@@ -65,7 +65,7 @@ def _messages(had: Object, owned: Object) -> Object | None:
 
 
 def _add(entries: list[Object], earlier: Object, theirs: Object) -> None:
-    """Let that manager own these too, by the entry that it has or the one that it had."""
+    """Add fields to the manager's present entry, or add its earlier entry with them."""
     identity = ("manager", "operation", "subresource")
     for entry in entries:
         if all(entry.get(part) == earlier.get(part) for part in identity):
@@ -82,9 +82,9 @@ def _add(entries: list[Object], earlier: Object, theirs: Object) -> None:
 
 
 def _inside(fields: Object, key: str) -> Object:
-    """What is owned below a field, to add to.
+    """The fields owned below a field, for the caller to extend.
 
-    A field with nothing below it is owned itself; with something below it, only "." says so.
+    An empty entry means that the field itself is owned; beside other entries "." means that.
     """
     if fields.get(key) == {}:
         fields[key] = {".": {}}

@@ -1,16 +1,16 @@
-"""How long the checker writes nothing: after its start, an outage, or a sleep of the machine. Pure.
+"""The grace period after the checker's start, an outage, or a sleep of the machine. Pure.
 
-Right after each of them the operators are not at work yet, though they live. A sleep shows as a
-wall clock that has gone on while the monotonic clock has not; a wall clock that was set to
-another time looks the same, and gets the same answer.
+Right after each of these, live operators have not written yet. After a sleep the wall clock has
+advanced more than the monotonic clock. A wall clock that was set looks the same, and gets the same
+grace period.
 """
 
-SLACK = 5.0
-"""Seconds by which the two clocks may drift apart between two looks."""
+CLOCK_DRIFT_LIMIT = 5.0
+"""The most seconds by which the two clocks may drift apart between two calls."""
 
 
 class Grace:
-    """Whether writing may begin; told both clocks at each look."""
+    """How much of the grace period is left; each call passes in both clocks."""
 
     def __init__(self, seconds: float, monotonic: float, wall: float) -> None:
         self._seconds = seconds
@@ -18,13 +18,13 @@ class Grace:
         self._looked = (monotonic, wall)
 
     def left(self, monotonic: float, wall: float, reached: float = 0.0) -> float:
-        """The seconds until something may be written; 0 when it may.
+        """The seconds until the checker may write; 0 if it may now.
 
-        `reached` is from when on the API server could be reached without an outage.
+        `reached` is the start of the time without an outage of the API server.
         """
         self._from = max(self._from, reached)
         since, at = monotonic - self._looked[0], wall - self._looked[1]
-        if abs(at - since) > SLACK:
+        if abs(at - since) > CLOCK_DRIFT_LIMIT:
             self._from = monotonic
         self._looked = (monotonic, wall)
         return max(0.0, self._from + self._seconds - monotonic)

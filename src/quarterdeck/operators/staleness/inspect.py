@@ -1,7 +1,6 @@
-"""What the checker thinks of an operator, and how the operator answers, asked from outside.
+"""What a checker knows of an operator, and the checkers' published settings.
 
-For the command line and the console. Both only read; the one that asks the operator for a sign of
-life is `probe`.
+For the command line and the console. These functions only read; `probe` writes a challenge.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,42 +11,47 @@ from quarterdeck.api.meta import CONFIG_MAPS, LEASES, Object
 from quarterdeck.kube import Client, Forbidden, NotFound
 from quarterdeck.operators.staleness.decide import Case, decide
 from quarterdeck.operators.staleness.evidence import Proof, conditions_of, has_managed_fields
-from quarterdeck.operators.staleness.explain import Explanation, explanation
-from quarterdeck.operators.staleness.leases import can_be, named_leases, newest, renewal
+from quarterdeck.operators.staleness.explain import StalenessExplanation, explanation
+from quarterdeck.operators.staleness.leases import (
+    is_valid_name,
+    latest_proof,
+    named_leases,
+    renewal,
+)
 from quarterdeck.operators.staleness.published import (
+    CONFIG_MAP,
     NAME,
     NAMESPACE,
-    WHERE,
-    Patience,
+    AssumedSettings,
+    assumed_settings,
     checkers_in,
-    patience_of,
 )
 from quarterdeck.operators.staleness.sightings import Sightings
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
-GIVEN = "as given"
+FROM_COMMAND_LINE = "as given"
 
 
 async def explain(
     client: Client, name: str, interval: timedelta | None, keep_upgradeable_false: bool | None
-) -> Explanation:
-    """Everything about one operator; `NotFound` if there is none of that name.
+) -> StalenessExplanation:
+    """The explanation of one operator; `NotFound` if there is none of that name.
 
-    Settings that are not given are those that the checkers have published, else the defaults.
+    A setting that is None is the one that the checkers have published, else the default.
     """
     obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-    patience = await published(client)
+    assumed = await published_settings(client)
     if interval is not None:
-        patience = replace(patience, interval=interval)
+        assumed = replace(assumed, interval=interval)
     if keep_upgradeable_false is not None:
-        patience = replace(patience, keep_upgradeable_false=keep_upgradeable_false)
+        assumed = replace(assumed, keep_upgradeable_false=keep_upgradeable_false)
     lease = await _lease(client, obj)
     now = client.server_time() or datetime.now(UTC)
     case = Case(
         object=obj,
         now=now,
-        interval=patience.interval,
-        keep_upgradeable_false=patience.keep_upgradeable_false,
+        interval=assumed.interval,
+        keep_upgradeable_false=assumed.keep_upgradeable_false,
         lease=lease,
         seen=Sightings().look(obj, now),
     )
@@ -55,19 +59,19 @@ async def explain(
         name,
         decide(case),
         now,
-        patience,
+        assumed,
         lease,
         dated=has_managed_fields(obj),
-        interval_from="" if interval is None else GIVEN,
-        keep_from="" if keep_upgradeable_false is None else GIVEN,
+        interval_from="" if interval is None else FROM_COMMAND_LINE,
+        keep_from="" if keep_upgradeable_false is None else FROM_COMMAND_LINE,
         forbids_upgrades=any(
             (one.type, one.status) == ("Upgradeable", "False") for one in conditions_of(obj)
         ),
     )
 
 
-async def published(client: Client) -> Patience:
-    """The settings of the checkers that run, as they say themselves."""
+async def published_settings(client: Client) -> AssumedSettings:
+    """The settings that the running checkers have published, else the defaults."""
     unread = ""
     found: Object = {"metadata": {}}
     try:
@@ -75,16 +79,35 @@ async def published(client: Client) -> Patience:
     except NotFound:
         pass
     except Forbidden:
-        unread = f"the right to get {WHERE} is missing, where checkers publish their settings"
+        unread = f"the right to get {CONFIG_MAP} is missing, where checkers publish their settings"
     now = client.server_time() or datetime.now(UTC)
-    return patience_of(checkers_in(found, now), now, unread)
+    return assumed_settings(checkers_in(found, now), now, unread)
+
+
+class UpgradeableRule:
+    """Whether the checkers leave an Upgradeable=False unmarked, and where that is known from."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.source = ""
+        """For people: the rule of the last `keep`, and its source."""
+
+    async def keep(self) -> bool | None:
+        """Read the checkers' setting, and set `source`; None if no running checker published it."""
+        found = await published_settings(self._client)
+        if not found.known:
+            self.source = f"by the times of the conditions ({found.source})"
+            return None
+        kept = "keep" if found.keep_upgradeable_false else "do not keep"
+        self.source = f"as the checkers {kept} an Upgradeable=False ({found.source})"
+        return found.keep_upgradeable_false
 
 
 async def _lease(client: Client, obj: Object) -> Proof | None:
     proofs = []
-    for key in filter(can_be, named_leases(obj)):
+    for key in filter(is_valid_name, named_leases(obj)):
         try:
             proofs.append(renewal(await client.get(LEASES, key.name, key.namespace)))
         except (NotFound, Forbidden):
             continue
-    return newest(proofs)
+    return latest_proof(proofs)

@@ -1,7 +1,7 @@
 """Leases as proof of life: which ones an operator names, and what one of them proves. Pure.
 
-A renewed Lease says that the process lives, not that it updates its conditions. So it counts only
-where the ClusterOperator asks for it by an annotation.
+A renewed Lease proves that the process runs, not that it updates its conditions. So it counts only
+if an annotation on the ClusterOperator asks for it.
 """
 
 import re
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 def named_leases(obj: Object) -> list[Key]:
-    """The Leases in `status.relatedObjects`, where the annotation lets them count."""
+    """The Leases in `status.relatedObjects`; none without the annotation."""
     annotations = obj["metadata"].get("annotations")
     if not isinstance(annotations, dict) or annotations.get(ANNOTATION) != "true":
         return []
@@ -34,13 +34,13 @@ def named_leases(obj: Object) -> list[Key]:
     ]
 
 
-def can_be(key: Key) -> bool:
-    """Whether there can be a Lease of that name; another one must not get into a path."""
+def is_valid_name(key: Key) -> bool:
+    """Whether a Lease may have that name; no other name may get into a request path."""
     return all(_NAME.fullmatch(part) for part in (key.namespace, key.name))
 
 
 def renewal(lease: Object) -> Proof | None:
-    """When the Lease was last renewed, by the server's clock and not by its holder's."""
+    """When the Lease was last renewed, by the server's clock, not by its holder's."""
     meta = lease["metadata"]
     times = [
         time
@@ -53,7 +53,7 @@ def renewal(lease: Object) -> Proof | None:
     return Proof(max(times), f"a renewal of Lease {meta['namespace']}/{meta['name']}")
 
 
-def newest(proofs: Iterable[Proof | None]) -> Proof | None:
-    """The latest of several proofs; None when there is none."""
+def latest_proof(proofs: Iterable[Proof | None]) -> Proof | None:
+    """The latest of several proofs; None if there is none."""
     found = [proof for proof in proofs if proof is not None]
     return max(found, key=lambda proof: proof.time, default=None)

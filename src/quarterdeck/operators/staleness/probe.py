@@ -1,10 +1,10 @@
-"""A challenge by hand: asks one operator for a sign of life now, and times its answer.
+"""A challenge by hand: asks one operator for a sign of life now, and measures its answer.
 
-It puts nothing at risk, and leaves nothing behind. Only messages are changed, never a status; those
-that were not put back in time are put back by us, also when this process is told to end, and who
-owned a message owns it again. The challenge is written under a name of its own, which never proves
-life to a checker. If this process is killed in between, a checker takes it for a challenge: a
-verdict comes two intervals after the operator's last sign of life, at the earliest.
+A probe changes only messages, never a status. It restores the messages that the operator does not
+restore in time, also on SIGTERM, and gives their ownership back. It writes under a field manager of
+its own, which never proves life to a checker. If this process is killed before it restores the
+messages, a checker treats them as a challenge: a verdict comes two intervals after the operator's
+last sign of life, at the earliest.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.metadata import fence
 from quarterdeck.kube import Client, Conflict, Gone, NotFound
-from quarterdeck.operators.staleness.evidence import Mark, conditions_of, raw_conditions
+from quarterdeck.operators.staleness.evidence import CheckerMark, conditions_of, raw_conditions
 from quarterdeck.operators.staleness.give_back import given_back, restored
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message
@@ -28,37 +28,37 @@ from quarterdeck.status.writers import PROBE
 ATTEMPTS = 5
 
 
-class Refused(Exception):  # noqa: N818 - reads as what happened
-    """The operator cannot be probed now; the text says why."""
+class ProbeRefused(Exception):  # noqa: N818 - reads as what happened
+    """The operator cannot be probed now; the text gives the reason."""
 
 
-class Answer(msgspec.Struct, frozen=True, rename="camel"):
-    """How one condition's message came back."""
+class ConditionAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """How soon the operator restored one condition's message."""
 
     type: str
     seconds: float | None
-    """None when it did not, in time."""
+    """None if it did not do so in time."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What came of a probe."""
+class ProbeResult(msgspec.Struct, frozen=True):
+    """The operator's answers to a probe."""
 
-    answers: list[Answer]
+    answers: list[ConditionAnswer]
     put_back: bool
-    """Whether messages were put back by us, because the operator did not do it in time."""
+    """Whether the probe restored messages, because the operator did not do so in time."""
 
 
 class Interrupted(Exception):  # noqa: N818 - reads as what happened
-    """The process was told to end; the messages are put back."""
+    """A signal ended the probe; the messages are restored."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}; the messages are put back")
         self.number = number
 
 
-async def probe(client: Client, name: str, timeout: float) -> Outcome:
-    """Challenge an operator, and say when each of its messages came back."""
-    with _until_told_to_end():
+async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
+    """Challenge an operator, and return how soon it restored each message."""
+    with _cancelled_by_signals():
         before, obj, began = await _challenge(client, name)
         answered: dict[str, float] = {}
         put_back = False
@@ -67,21 +67,24 @@ async def probe(client: Client, name: str, timeout: float) -> Outcome:
         finally:
             put_back = await _put_back(client, name, before)
     wanted = [one.type for one in conditions_of(obj)]
-    return Outcome(
-        [Answer(one, round(answered[one], 3) if one in answered else None) for one in wanted],
+    return ProbeResult(
+        [
+            ConditionAnswer(one, round(answered[one], 3) if one in answered else None)
+            for one in wanted
+        ],
         put_back,
     )
 
 
 @contextmanager
-def _until_told_to_end() -> Iterator[None]:
-    """Turn the first SIGTERM or SIGHUP into a cancellation, so that what is begun is undone."""
+def _cancelled_by_signals() -> Iterator[None]:
+    """Cancel the task at the first SIGTERM or SIGHUP, so that it restores the messages."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    told: list[int] = []
+    received: list[int] = []
 
     def end(number: int) -> None:
-        told.append(number)
-        if len(told) == 1 and task is not None:
+        received.append(number)
+        if len(received) == 1 and task is not None:
             task.cancel()
 
     numbers = (signal.SIGTERM, signal.SIGHUP)
@@ -90,8 +93,8 @@ def _until_told_to_end() -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if told:
-            raise Interrupted(told[0]) from None
+        if received:
+            raise Interrupted(received[0]) from None
         raise
     finally:
         for number in numbers:
@@ -101,7 +104,7 @@ def _until_told_to_end() -> Iterator[None]:
 async def _watch_answers(
     client: Client, obj: Object, answered: dict[str, float], began: float, timeout: float
 ) -> None:
-    """Note the answers until all are there or the time is over."""
+    """Record the answers until all are there or the time is over."""
     name, wanted = obj["metadata"]["name"], [one.type for one in conditions_of(obj)]
     try:
         async with asyncio.timeout(timeout):
@@ -116,7 +119,7 @@ async def _watch_answers(
 
 
 async def _challenge(client: Client, name: str) -> tuple[Object, Object, float]:
-    """The object before and with our challenge in it, and when that was sent."""
+    """The object before the challenge and with it, and the time of the request."""
     for _ in range(ATTEMPTS):
         obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
         _check(obj)
@@ -126,19 +129,21 @@ async def _challenge(client: Client, name: str) -> tuple[Object, Object, float]:
             return obj, await _write(client, obj, changed), began
         except Conflict:
             continue
-    raise Refused(f"{name} is written all the time, so that nothing could be asked; try again")
+    raise ProbeRefused(f"{name} is written all the time, so that nothing could be asked; try again")
 
 
 def _check(obj: Object) -> None:
     name, conditions = obj["metadata"]["name"], list(conditions_of(obj))
     if not conditions:
-        raise Refused(f"{name} has none of the four conditions; there is nothing to ask")
+        raise ProbeRefused(f"{name} has none of the four conditions; there is nothing to ask")
     marked = [one for one in conditions if one.mark]
     if not marked:
         return
-    if all(one.mark is Mark.VERDICT for one in conditions):
-        raise Refused(f"{name} is stale: nobody would answer; see: quarterdeck staleness explain")
-    raise Refused(
+    if all(one.mark is CheckerMark.VERDICT for one in conditions):
+        raise ProbeRefused(
+            f"{name} is stale: nobody would answer; see: quarterdeck staleness explain"
+        )
+    raise ProbeRefused(
         f"{name} stands challenged already, so the answer would be somebody else's; see when that "
         f"ends with: quarterdeck staleness explain {name}"
     )
@@ -147,7 +152,7 @@ def _check(obj: Object) -> None:
 async def _follow(
     client: Client, obj: Object, wanted: list[str], answered: dict[str, float], began: float
 ) -> None:
-    """Note each message that comes back, until all have."""
+    """Record each message that the operator restores, until it has restored all."""
     name, version = obj["metadata"]["name"], obj["metadata"]["resourceVersion"]
     while True:
         _note(obj, answered, began)
@@ -172,12 +177,12 @@ def _note(obj: Object, answered: dict[str, float], began: float) -> None:
 
 
 async def _put_back(client: Client, name: str, before: Object) -> bool:
-    """Take our own marks off again, where the operator has not; whether there were any."""
+    """Remove the challenge that the operator left; True if there was any."""
     changed = False
     for _ in range(ATTEMPTS):
         try:
             obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-            if any(one.mark is Mark.CHECKING for one in conditions_of(obj)):
+            if any(one.mark is CheckerMark.CHECKING for one in conditions_of(obj)):
                 obj = await _write(client, obj, restored(obj, before))
                 changed = True
             if (entries := given_back(obj, before)) is not None:
@@ -187,16 +192,16 @@ async def _put_back(client: Client, name: str, before: Object) -> bool:
             continue
         except NotFound:
             return changed
-    raise Refused(
+    raise ProbeRefused(
         f"{name} is written all the time, so that its messages could not be put back; see: "
         f"quarterdeck staleness explain {name}"
     )
 
 
 async def _write_entries(client: Client, obj: Object, entries: list[Object]) -> None:
-    """Say who owns what; nothing else of the object changes.
+    """Write the managedFields, and nothing else.
 
-    By the object itself: the server ignores managedFields that come by a subresource.
+    The request goes to the object itself: the server ignores managedFields in a subresource.
     """
     await client.patch(
         PLAIN_CLUSTER_OPERATORS,

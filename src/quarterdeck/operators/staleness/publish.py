@@ -1,7 +1,6 @@
-"""Tells people about the checker itself: its settings, and that it cannot see.
+"""Publishes the checker's settings, and reports when the checker cannot watch.
 
-Beside the loop of the checker, and from before its first look: what is in the way may be in the
-way from the start.
+It runs beside the controller and starts before it: the watch may fail from the start.
 """
 
 import asyncio
@@ -18,12 +17,12 @@ from quarterdeck.status.writers import CHECKER
 
 log = get_logger("staleness")
 
-TICK = 5.0
-"""Seconds between two looks at what is in the way."""
-PERIOD = 60.0
-"""Seconds after which the same is said again: who says nothing for some time counts as gone."""
+LOOK_PERIOD = 5.0
+"""Seconds between two looks at the state of the watch."""
+PUBLISH_PERIOD = 60.0
+"""Seconds after which unchanged settings are published again, so that they do not expire."""
 
-DEFINITION: Object = {
+CLUSTER_OPERATOR_CRD: Object = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {
@@ -32,12 +31,12 @@ DEFINITION: Object = {
         "resourceVersion": "",
     },
 }
-"""What an event is about when no ClusterOperator can be seen: events about objects without a
-namespace go where the checker may write them."""
+"""The object of events while no ClusterOperator can be read. It has no namespace, so its events go
+to a namespace where the checker may write them."""
 
 
 class Publisher:
-    """Publishes one checker's settings, and tells when it is blind."""
+    """Publishes one checker's settings, and reports when it cannot watch."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class Publisher:
         own: str,
         trouble: Callable[[], str],
     ) -> None:
-        """`own` is the checker's key; `trouble` says why it cannot write, if so."""
+        """`own` is the checker's key; `trouble` returns why it cannot write, or an empty text."""
         self._manager = manager
         self._settings = settings
         self._cache = cache
@@ -61,28 +60,28 @@ class Publisher:
         manager.declare(CONFIG_MAPS, "create", "patch", selection=one)
 
     async def run(self) -> None:
-        """Publish and tell until cancelled."""
+        """Publish and report until cancelled."""
         self._began = self._manager.clock()
         published: tuple[float, str] | None = None
-        told: float | None = None
+        reported: float | None = None
         while True:
             now, blind = self._manager.clock(), self._blindness()
             trouble = blind or self._trouble()
-            if published is None or published[1] != trouble or now - published[0] >= PERIOD:
+            if published is None or published[1] != trouble or now - published[0] >= PUBLISH_PERIOD:
                 published = (now, trouble)
                 await self._publish(trouble)
             if not blind:
-                told = None
-            elif told is None or now - told >= PERIOD:
-                told = now
+                reported = None
+            elif reported is None or now - reported >= PUBLISH_PERIOD:
+                reported = now
                 note = f"The staleness checker {self._own} {blind}"
                 self._manager.events.event(
-                    DEFINITION, "Warning", "CannotCheck", note, action="Check"
+                    CLUSTER_OPERATOR_CRD, "Warning", "CannotCheck", note, action="Check"
                 )
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(LOOK_PERIOD)
 
     def _blindness(self) -> str:
-        """Why nothing has been seen for some time; empty when it has."""
+        """Why the watch has been down for some time; empty if it has not."""
         cache = self._cache
         lost = cache.lost_for if cache.synced else self._manager.clock() - self._began
         if lost <= self._manager.watch_grace_period or cache.missing:
@@ -101,7 +100,7 @@ class Publisher:
             except NotFound:
                 found = await self._create(ours)
         except AlreadyExists:
-            return  # another checker was faster; the next time it is there
+            return  # Another checker has just created it; the next round patches it.
         except KubeError as error:
             if not self._refused:
                 log.warning("settings not published", config_map=NAME, error=str(error))

@@ -1,9 +1,9 @@
-"""What the checkers say about themselves, in one ConfigMap that all of them share. Pure.
+"""The settings that checkers publish in one ConfigMap, and how to read them. Pure.
 
-Each has a key of its own there, with its settings and the time. So whoever explains a decision
-takes the settings from the checkers that run, and not from the pods that were meant to run them.
-No checker decides by it: whoever may write that ConfigMap can put anything there. What is not as
-a checker writes it is shown with the reason, and does not count.
+Each checker has its own key there, with its settings and the time. So an explanation uses the
+settings of the checkers that run, not those in the manifests of their pods. No checker reads the
+ConfigMap, because anybody with the right to write it could put anything there. An entry that a
+checker did not write is shown with the reason, and does not count.
 """
 
 import re
@@ -19,58 +19,58 @@ from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.status.writers import CHECKER
 
 NAMESPACE, NAME = "kube-system", "quarterdeck-staleness"
-WHERE = f"ConfigMap {NAMESPACE}/{NAME}"
-FRESH = timedelta(minutes=3)
-"""How old a checker's word may be to count; it is renewed each minute."""
-KEPT = timedelta(hours=1)
-"""How long the word of a checker that is gone is kept."""
-SHOWN = 20
-"""How many checkers are told apart; there is one for each API server."""
+CONFIG_MAP = f"ConfigMap {NAMESPACE}/{NAME}"
+ENTRY_LIFETIME = timedelta(minutes=3)
+"""How long an entry counts; checkers renew theirs each minute."""
+ENTRY_KEPT_FOR = timedelta(hours=1)
+"""How long an entry is kept that no checker renews."""
+MAX_CHECKERS_SHOWN = 20
+"""The most checkers that an explanation lists; there is one for each API server."""
 TROUBLE_LIMIT = 300
-"""How many characters are published of what is in a checker's way."""
-_LONGEST = 366 * 86400
-_NO_KEY = re.compile(r"[^-._a-zA-Z0-9]")
+"""The most characters of a checker's trouble that are published."""
+_LONGEST_INTERVAL = 366 * 86400
+_NOT_IN_A_KEY = re.compile(r"[^-._a-zA-Z0-9]")
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What one checker publishes."""
 
-    interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=_LONGEST)]
+    interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=_LONGEST_INTERVAL)]
     keep_upgradeable_false: bool
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When, by the API server's clock."""
+    """When it was published, by the API server's clock."""
     trouble: str = ""
-    """What keeps it from its work, in one line; empty when nothing does."""
+    """Why the checker cannot do its work, in one line; empty if it can."""
 
 
 class CheckerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is known of one checker."""
+    """One checker's entry, and whether it counts."""
 
     name: str
     published: Published | None
     counts: bool
     remark: str = ""
-    """Why it does not count, or what keeps it from its work."""
+    """Why the entry does not count, or why the checker cannot do its work."""
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class AssumedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that an explanation assumes, and where they come from."""
 
     interval: timedelta
     keep_upgradeable_false: bool
     source: str
     known: bool = False
-    """Whether a checker that runs has said so."""
+    """Whether a running checker has published them."""
     checkers: tuple[CheckerView, ...] = ()
 
 
 def key_for(host: str, process: int) -> str:
-    """The key of a checker: where it runs; in a container the number is always the same."""
-    return _NO_KEY.sub("_", f"{host[:200]}-{process}")
+    """The key of a checker: its host and process; in a container the process is always the same."""
+    return _NOT_IN_A_KEY.sub("_", f"{host[:200]}-{process}")
 
 
 def entry(settings: Settings, at: datetime, trouble: str) -> str:
-    """What a checker puts under its key."""
+    """The text that a checker publishes under its key."""
     published = Published(
         interval_seconds=int(settings.interval.total_seconds()),
         keep_upgradeable_false=settings.keep_upgradeable_false,
@@ -81,40 +81,42 @@ def entry(settings: Settings, at: datetime, trouble: str) -> str:
 
 
 def outdated(config_map: Object, now: datetime, own: str) -> list[str]:
-    """The keys that no checker keeps up any more, so that the ConfigMap does not fill up."""
+    """The keys that no checker renews any more; deleting them keeps the ConfigMap small."""
     found = []
     for key, value in _data(config_map).items():
         published = _decoded(value)
-        if key != own and (published is None or abs(now - published.at) > KEPT):
+        if key != own and (published is None or abs(now - published.at) > ENTRY_KEPT_FOR):
             found.append(key)
     return found
 
 
 def checkers_in(config_map: Object, now: datetime) -> list[CheckerView]:
-    """Who says what there, those first that count, the latest of them first."""
+    """The checkers in the ConfigMap: those that count first, the latest entry first."""
     owned = _written_by_checkers(config_map)
     views = [_view(key, value, key in owned, now) for key, value in _data(config_map).items()]
     return sorted(views, key=lambda one: (not one.counts, _age(one, now), one.name))
 
 
-def patience_of(checkers: Sequence[CheckerView], now: datetime, unread: str = "") -> Patience:
-    """The settings by which the operators are judged; `unread` says why nobody could be asked.
+def assumed_settings(
+    checkers: Sequence[CheckerView], now: datetime, unread: str = ""
+) -> AssumedSettings:
+    """The settings that the checkers use; `unread` is why the ConfigMap could not be read.
 
-    Where checkers differ, the one that acts first counts: the shortest interval, and an
-    Upgradeable=False is kept only if all keep it.
+    If checkers differ, the result is that of the one that acts first: the shortest interval, and an
+    Upgradeable=False stays unmarked only if all checkers leave it.
     """
-    shown = tuple(checkers[:SHOWN])
-    words = [(one.name, one.published) for one in checkers if one.counts and one.published]
-    if not words:
-        return _assumed(shown, now, unread)
-    intervals = {one.interval_seconds for _, one in words}
-    keeps = {one.keep_upgradeable_false for _, one in words}
-    who = _listed([name for name, _ in words])
+    shown = tuple(checkers[:MAX_CHECKERS_SHOWN])
+    counting = [(one.name, one.published) for one in checkers if one.counts and one.published]
+    if not counting:
+        return _without_checker(shown, now, unread)
+    intervals = {one.interval_seconds for _, one in counting}
+    keeps = {one.keep_upgradeable_false for _, one in counting}
+    who = _listed([name for name, _ in counting])
     if len(intervals) == len(keeps) == 1:
-        source = f"published by {who}, {_ago(words[0][1].at, now)}"
+        source = f"published by {who}, {_ago(counting[0][1].at, now)}"
     else:
         source = f"the checkers differ, so the one that acts first counts: {who}"
-    return Patience(
+    return AssumedSettings(
         interval=timedelta(seconds=min(intervals)),
         keep_upgradeable_false=keeps == {True},
         source=source,
@@ -123,18 +125,18 @@ def patience_of(checkers: Sequence[CheckerView], now: datetime, unread: str = ""
     )
 
 
-def _assumed(shown: tuple[CheckerView, ...], now: datetime, unread: str) -> Patience:
-    """Without a checker that runs: what the last one had, else the defaults."""
+def _without_checker(shown: tuple[CheckerView, ...], now: datetime, unread: str) -> AssumedSettings:
+    """The settings of the last checker if none runs now, else the defaults."""
     last = next((one for one in shown if one.published and not _forged(one)), None)
     if last is None or last.published is None:
-        why = unread or f"no checker has published its settings in {WHERE}"
-        return Patience(
+        why = unread or f"no checker has published its settings in {CONFIG_MAP}"
+        return AssumedSettings(
             interval=Settings().interval,
             keep_upgradeable_false=Settings().keep_upgradeable_false,
             source=f"the default; {why}",
             checkers=shown,
         )
-    return Patience(
+    return AssumedSettings(
         interval=timedelta(seconds=last.published.interval_seconds),
         keep_upgradeable_false=last.published.keep_upgradeable_false,
         source=f"of checker {last.name}, which said so {_ago(last.published.at, now)} and may be "
@@ -150,9 +152,9 @@ def _view(key: str, value: Any, owned: bool, now: datetime) -> CheckerView:
     remark = ""
     if not owned:
         remark = FORGED
-    elif published.at - now > FRESH:
+    elif published.at - now > ENTRY_LIFETIME:
         remark = "its time lies in the future"
-    elif now - published.at > FRESH:
+    elif now - published.at > ENTRY_LIFETIME:
         remark = "too old: it may be gone"
     return CheckerView(
         name=key, published=published, counts=not remark, remark=remark or published.trouble
@@ -179,7 +181,7 @@ def _data(config_map: Object) -> dict[str, Any]:
 
 
 def _written_by_checkers(config_map: Object) -> set[str]:
-    """The keys that were written under a checker's name and nobody else's."""
+    """The keys that only the checkers' field manager owns."""
     ours: set[str] = set()
     others: set[str] = set()
     for one in config_map["metadata"].get("managedFields") or ():

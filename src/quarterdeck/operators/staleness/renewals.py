@@ -1,6 +1,6 @@
-"""Reads the Leases that prove life, and says once which of them do not count.
+"""Reads the Leases that prove life, and reports once each one that does not count.
 
-What a Lease proves is decided in `leases`. Nothing is watched: a Lease is read when it matters.
+`leases` decides what a Lease proves. Leases are not watched: one is read when a decision needs it.
 """
 
 from quarterdeck.api.meta import LEASES, Key, Object
@@ -8,13 +8,18 @@ from quarterdeck.controller import Manager
 from quarterdeck.kube import Forbidden, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.evidence import Proof
-from quarterdeck.operators.staleness.leases import can_be, named_leases, newest, renewal
+from quarterdeck.operators.staleness.leases import (
+    is_valid_name,
+    latest_proof,
+    named_leases,
+    renewal,
+)
 
 log = get_logger("staleness")
 
 
 class Renewals:
-    """The last renewals of the operators' Leases, as far as they were read."""
+    """The last known renewals of the operators' Leases."""
 
     def __init__(self, manager: Manager) -> None:
         manager.declare(LEASES, "get")
@@ -24,15 +29,15 @@ class Renewals:
         self._told: set[tuple[str, str]] = set()
 
     def last(self, name: str) -> Proof | None:
-        """When this operator renewed a Lease that counts for it, when last read."""
+        """The operator's last renewal of a Lease that counts, as of the last `read`."""
         return self._found.get(name)
 
     async def read(self, obj: Object) -> None:
-        """Find out when the operator last renewed a Lease that counts for it."""
+        """Read the Leases that the operator names, and record its last renewal."""
         name = obj["metadata"]["name"]
         proofs = []
         for key in named_leases(obj):
-            if not can_be(key):
+            if not is_valid_name(key):
                 self._tell(obj, key, "there is no such name", event=True)
                 continue
             try:
@@ -42,15 +47,15 @@ class Renewals:
                 continue
             self._told.discard((name, str(key)))
             proofs.append(renewal(lease))
-        self._found[name] = newest(proofs)
+        self._found[name] = latest_proof(proofs)
 
     def forget(self, name: str) -> None:
-        """Drop what is known of an operator that is gone."""
+        """Drop the renewals of an operator that is gone."""
         self._found.pop(name, None)
         self._told = {one for one in self._told if one[0] != name}
 
     def _tell(self, obj: Object, key: Key, why: str, *, event: bool = False) -> None:
-        """Say once that a Lease does not count; then not again until it does."""
+        """Report a Lease that does not count, once until it counts again."""
         name = obj["metadata"]["name"]
         if (name, str(key)) in self._told:
             return

@@ -1,4 +1,4 @@
-"""What can be set for the staleness checker: the options of `quarterdeck run` that are its own."""
+"""The staleness checker's own options of `quarterdeck run`."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -9,7 +9,7 @@ from quarterdeck.delivery.options import option
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient the checker is."""
+    """When the checker acts, and on which conditions."""
 
     interval: timedelta = timedelta(minutes=10)
     """How long an operator may be silent before it is asked for a sign of life, and again before

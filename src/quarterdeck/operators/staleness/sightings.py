@@ -1,12 +1,12 @@
 """What a checker remembers of the objects that it has seen. Pure: the clocks are passed in.
 
-`managedFields` date most of what an operator does, but not all. An answer that only removes a
-message moves no time. The clocks of two API servers may differ. A proxy may strip the entries. So a
-checker remembers when it saw a sign of life itself, since when it has seen all conditions marked,
-and when a checker last wrote: there is one write per operator and interval, whatever the server's
-times say. It measures on its own monotonic clock, which no server's time of day moves.
+`managedFields` date most writes of an operator, but not all. An answer that only removes a message
+changes no time. The clocks of two API servers may differ. A proxy may strip the entries. So a
+checker records when it saw a sign of life itself, since when all conditions are marked, and when a
+checker last wrote. There is at most one write per operator and interval, whatever the server's
+times are. The checker measures with its own monotonic clock, which no server can change.
 
-What is forgotten by a restart makes the checker wait longer, never shorter.
+A restart loses these records; the checker then waits longer, never shorter.
 """
 
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.evidence import (
-    Mark,
+    CheckerMark,
     Sighting,
     conditions_of,
     has_managed_fields,
@@ -25,40 +25,40 @@ from quarterdeck.operators.staleness.evidence import (
 from quarterdeck.status.staleness_marks import original, recorded_status
 from quarterdeck.status.writers import writes_of
 
-Words = tuple[Any, ...]
-"""What the operator says in the four conditions, our own marks taken off."""
+OperatorText = tuple[Any, ...]
+"""What the operator wrote in the four conditions, without our marks."""
 
 
 class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     first: float
     """When the object was first seen."""
-    words: Words
+    text: OperatorText
     signs: frozenset[datetime]
-    """When the operator wrote last, by the server's clock, under each name that it has."""
+    """The times of the operator's last writes, by the server's clock, one for each manager."""
     alive: float | None
-    """When a sign of life was last seen, on our clock."""
+    """When the checker last saw a sign of life, on its own clock."""
     all_marked: float | None
     """Since when all conditions are marked."""
     witnessed: bool
-    """Whether they were seen to become so."""
-    marks: frozenset[tuple[str, Mark]]
-    """Those of the checkers."""
+    """Whether the checker also saw the conditions before they were marked."""
+    marks: frozenset[tuple[str, CheckerMark]]
+    """The marks by checkers, not by a probe."""
     written: float | None
-    """When this checker last wrote, or saw another one's marks come."""
+    """When this checker last wrote, or saw a new mark of another checker."""
 
 
 class Sightings:
-    """What was seen, by the object's name."""
+    """The records of all objects, by name."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Memory] = {}
 
     def look(self, obj: Object, now: datetime, clock: float | None = None) -> Sighting:
-        """What is known of the object from this look and those before it.
+        """Record the object as it is now, and return what is known from all looks.
 
-        `now` is the server's time, to which the answer refers; without a `clock` it is measured
-        by that.
+        `now` is the server's time, and the result uses it. `clock` is the checker's own clock; the
+        server's time replaces it if it is None.
         """
         clock = now.timestamp() if clock is None else clock
         meta = obj["metadata"]
@@ -73,30 +73,30 @@ class Sightings:
             _at(memory.first, now, clock),
         )
 
-    def wrote(self, name: str, clock: float) -> None:
-        """Note that this checker writes to the object now."""
+    def note_write(self, name: str, clock: float) -> None:
+        """Record that this checker writes to the object now."""
         if (memory := self._seen.get(name)) is not None:
             self._seen[name] = msgspec.structs.replace(memory, written=clock)
 
-    def did_not_write(self, name: str) -> None:
-        """Take that back: the server has refused the write."""
+    def write_refused(self, name: str) -> None:
+        """Remove the record of a write that the server has refused."""
         if (memory := self._seen.get(name)) is not None:
             self._seen[name] = msgspec.structs.replace(memory, written=None)
 
     def wait(self, name: str, clock: float, interval: timedelta) -> float:
-        """The seconds until the next write to the object is due at the earliest; 0 if it is now."""
+        """The seconds until the next write to the object is allowed; 0 if it is now."""
         memory = self._seen.get(name)
         if memory is None or memory.written is None:
             return 0.0
         return max(0.0, memory.written + interval.total_seconds() - clock)
 
     def forget(self, name: str) -> None:
-        """The object is gone."""
+        """Drop the record of an object that is gone."""
         self._seen.pop(name, None)
 
 
 def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float) -> _Memory:
-    words = _words(obj)
+    text = _operator_text(obj)
     conditions = list(conditions_of(obj))
     marked = {one.type for one in conditions if one.mark}
     writes = list(writes_of(obj))
@@ -112,10 +112,10 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
         undated = not has_managed_fields(obj) and len(marked) < len(conditions)
         alive = _latest(signs, now, clock if undated else None, clock)
     else:
-        # Put back by us, a message keeps one of our names as its owner.
+        # A checker or probe that restores a message owns it afterwards.
         gone = {kind for kind, _ in before.marks} - marked
         answered = {kind for kind in gone if not any(one.owns_message(kind) for one in asked)}
-        said = clock if answered or words != before.words else before.alive
+        said = clock if answered or text != before.text else before.alive
         alive = _latest(signs - before.signs, now, said, clock)
     all_marked = bool(conditions) and len(marked) == len(conditions)
     stood = before is not None and before.all_marked is not None
@@ -123,7 +123,7 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
     return _Memory(
         uid=obj["metadata"].get("uid", ""),
         first=before.first if before is not None else clock,
-        words=words,
+        text=text,
         signs=signs,
         alive=alive,
         all_marked=since if all_marked else None,
@@ -136,28 +136,28 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
 def _latest(
     signs: frozenset[datetime], now: datetime, known: float | None, clock: float
 ) -> float | None:
-    """The latest sign of life on our clock, which goes on where the server's is set back.
+    """The latest sign of life on our clock, which nobody can set back.
 
-    One from the server's future may have come just now: the clocks of two servers differ.
+    A sign from the server's future counts as one of now: the clocks of two servers differ.
     """
     seen = [clock - max(0.0, (now - sign).total_seconds()) for sign in signs]
     return max([*seen, *([] if known is None else [known])], default=None)
 
 
 def _at(moment: float | None, now: datetime, clock: float) -> datetime | None:
-    """A moment on our clock as the server's time; in whole seconds, rather later than sooner."""
+    """A moment on our clock as the server's time, rounded up to whole seconds."""
     if moment is None:
         return None
     exact = now - timedelta(seconds=clock - moment)
     return min(exact + timedelta(microseconds=999_999), now).replace(microsecond=0)
 
 
-def _words(obj: Object) -> Words:
+def _operator_text(obj: Object) -> OperatorText:
     conditions = raw_conditions(obj)
-    words: list[Any] = []
+    text: list[Any] = []
     for one in conditions_of(obj):
         status, reason = one.status, conditions[one.position].get("reason")
-        if one.mark is Mark.VERDICT:
+        if one.mark is CheckerMark.VERDICT:
             status = recorded_status(one.message) or one.status
-        words.append((one.type, status, reason, original(one.message)))
-    return tuple(words)
+        text.append((one.type, status, reason, original(one.message)))
+    return tuple(text)

@@ -18,11 +18,11 @@ from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.decide import (
     Case,
     Challenge,
+    CheckState,
     Decision,
     LookAgain,
     Nothing,
     Restore,
-    State,
     Verdict,
     Write,
     decide,
@@ -59,7 +59,7 @@ class Checker:
         decision = decide(Case(object=obj, now=self.server.now, interval=INTERVAL, seen=seen))
         if isinstance(decision, Write) and not self.memory.wait("it", self.clock, INTERVAL):
             self.server.update(CHECKER, decision.conditions)
-            self.memory.wrote("it", self.clock)
+            self.memory.note_write("it", self.clock)
             self.memory.look(self.server.get(), self.server.now, self.clock)
             self.writes.append(type(decision))
         return decision
@@ -247,7 +247,7 @@ def test_one_that_applies_without_messages_is_not_asked() -> None:
     obj = applied(server)
     decision = decide(Case(object=obj, now=server.now, interval=INTERVAL))
     assert isinstance(decision, Nothing)
-    assert decision.state is State.UNCHECKABLE
+    assert decision.state is CheckState.UNCHECKABLE
 
 
 def test_one_that_applies_messages_is_given_up_when_it_does_not_answer() -> None:

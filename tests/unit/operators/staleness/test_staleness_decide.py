@@ -20,10 +20,10 @@ from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.decide import (
     Case,
     Challenge,
+    CheckState,
     Decision,
     LookAgain,
     Nothing,
-    State,
     Verdict,
     decide,
 )
@@ -163,7 +163,7 @@ def test_the_verdict_names_twice_the_interval(interval: timedelta, said: str) ->
         server.update(CHECKER, decision.conditions)
     assert all(said in server.condition(kind)["message"] for kind in TYPES)
     server.pass_time(3600)
-    assert ask(server).state is State.STALE, "recognised under any other interval"
+    assert ask(server).state is CheckState.STALE, "recognised under any other interval"
 
 
 @both_kinds_of_list
@@ -172,7 +172,7 @@ def test_one_of_four_put_back_means_alive(atomic: bool) -> None:
     server = challenged(four(atomic=atomic))
     server.pass_time(5 * MINUTE)
     answer(server, "Progressing")
-    assert ask(server).state is State.ALIVE
+    assert ask(server).state is CheckState.ALIVE
     server.pass_time(10 * MINUTE)
     assert isinstance(ask(server), LookAgain)
     server.pass_time(1)
@@ -214,14 +214,14 @@ def test_nothing_is_written_once_all_are_given_up_however_long(atomic: bool) -> 
         server.pass_time(24 * 3600)
         decision = ask(server)
         assert isinstance(decision, Nothing)
-        assert decision.state is State.STALE
+        assert decision.state is CheckState.STALE
 
 
 @both_kinds_of_list
 def test_the_next_challenge_heals_what_was_left_given_up_beside_a_live_one(atomic: bool) -> None:
     server = given_up(four(atomic=atomic))
     answer(server, "Available")
-    assert ask(server).state is State.ALIVE
+    assert ask(server).state is CheckState.ALIVE
     server.pass_time(10 * MINUTE + 1)
     assert isinstance(act(server), Challenge)
     for kind, status in zip(TYPES, ("False", "True", "False", "True"), strict=True):
@@ -306,7 +306,7 @@ def test_what_was_given_up_before_is_left_as_it_is_by_the_next_verdict() -> None
     server.pass_time(10 * MINUTE + 1)
     assert isinstance(act(server), Verdict)
     assert server.condition("Degraded") == before
-    assert ask(server).state is State.STALE
+    assert ask(server).state is CheckState.STALE
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_upgradeable_false_can_be_kept() -> None:
         server.pass_time(10 * MINUTE + 1)
         assert isinstance(act(server, keep_upgradeable_false=True), kind)
         assert server.condition("Upgradeable") == forbidden
-    assert ask(server, keep_upgradeable_false=True).state is State.STALE
+    assert ask(server, keep_upgradeable_false=True).state is CheckState.STALE
     assert server.condition("Available")["status"] == "Unknown"
 
 
@@ -431,7 +431,7 @@ def test_nothing_is_done_where_there_is_nothing_to_watch(make: Any) -> None:
     server.pass_time(3600)
     decision = decide(Case(object=obj, now=server.now, interval=INTERVAL))
     assert isinstance(decision, Nothing)
-    assert decision.state is State.UNWATCHED
+    assert decision.state is CheckState.UNWATCHED
 
 
 ODD: list[Object] = [
@@ -456,4 +456,4 @@ def test_odd_conditions_are_carried_through_both_writes(odd: Object) -> None:
         obj = copy.deepcopy(obj)
         obj["status"]["conditions"] = decision.conditions
         now += INTERVAL + timedelta(seconds=1)
-    assert decide(Case(object=obj, now=now, interval=INTERVAL)).state is State.STALE
+    assert decide(Case(object=obj, now=now, interval=INTERVAL)).state is CheckState.STALE

@@ -29,8 +29,8 @@ from tests.unit.operators.staleness.model import (
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.decide import (
     Case,
+    CheckState,
     Decision,
-    State,
     Verdict,
     Write,
     decide,
@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
             assert self.server.update(CHECKER, decision.conditions, version), "changes nothing"
         except Stale:
             return
-        self.memories[number].wrote("it", self.clock)
+        self.memories[number].note_write("it", self.clock)
         self.everybody_looks()
         self.writes.append(self.clock)
         recent = [time for time in self.writes if self.clock - time < P]
@@ -226,7 +226,7 @@ class Machine(RuleBasedStateMachine):
             self.a_checker_looks(0)
             self.a_checker_writes(0)
             self.time_passes(1)
-        assert self.decide(0).state is State.STALE
+        assert self.decide(0).state is CheckState.STALE
         assert all(one["status"] == "Unknown" for one in self.watched())
 
     # --- what always holds

@@ -18,7 +18,12 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, Verdict, decide
 from quarterdeck.operators.staleness.evidence import Proof
 from quarterdeck.operators.staleness.grace import Grace
-from quarterdeck.operators.staleness.leases import can_be, named_leases, newest, renewal
+from quarterdeck.operators.staleness.leases import (
+    is_valid_name,
+    latest_proof,
+    named_leases,
+    renewal,
+)
 from quarterdeck.operators.staleness.sightings import Sightings
 
 INTERVAL = timedelta(minutes=10)
@@ -95,8 +100,8 @@ def test_a_lease_counts_only_where_it_is_named_and_asked_for(
     ],
 )
 def test_a_lease_name_that_is_no_name_is_not_asked_for(name: str, expected: bool) -> None:
-    assert can_be(Key("ns", name)) is expected
-    assert can_be(Key(name, "lock")) is expected
+    assert is_valid_name(Key("ns", name)) is expected
+    assert is_valid_name(Key(name, "lock")) is expected
 
 
 def lease(*entries: Object) -> Object:
@@ -122,8 +127,8 @@ def test_a_renewal_is_dated_by_the_server() -> None:
 
 def test_of_several_leases_the_newest_counts() -> None:
     old, new = Proof(START, "old"), Proof(START + INTERVAL, "new")
-    assert newest([old, None, new]) is new
-    assert newest([None]) is None
+    assert latest_proof([old, None, new]) is new
+    assert latest_proof([None]) is None
 
 
 # --- without managedFields

@@ -7,13 +7,13 @@ import pytest
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.published import (
+    AssumedSettings,
     CheckerView,
-    Patience,
+    assumed_settings,
     checkers_in,
     entry,
     key_for,
     outdated,
-    patience_of,
 )
 from quarterdeck.operators.staleness.settings import Settings
 
@@ -36,8 +36,8 @@ def views(**data: Any) -> list[CheckerView]:
     return checkers_in(config_map(**data), NOW)
 
 
-def patience(**data: Any) -> Patience:
-    return patience_of(views(**data), NOW)
+def patience(**data: Any) -> AssumedSettings:
+    return assumed_settings(views(**data), NOW)
 
 
 def test_the_settings_are_those_of_the_checker_that_runs() -> None:
@@ -61,11 +61,11 @@ def test_many_checkers_that_agree_are_named_in_short() -> None:
 
 
 def test_without_a_checker_it_is_the_default() -> None:
-    found = patience_of(checkers_in({"metadata": {}}, NOW), NOW)
+    found = assumed_settings(checkers_in({"metadata": {}}, NOW), NOW)
     assert found.interval == timedelta(minutes=10)
     assert not found.known
     assert "no checker has published" in found.source
-    refused = patience_of([], NOW, "the right is missing")
+    refused = assumed_settings([], NOW, "the right is missing")
     assert refused.source == "the default; the right is missing"
 
 
@@ -101,7 +101,7 @@ def test_what_no_checker_says_does_not_count(value: Any) -> None:
 
 def test_what_somebody_else_wrote_does_not_count_however_it_looks() -> None:
     views = checkers_in(config_map("kubectl-edit", a=said(1)), NOW)
-    found = patience_of(views, NOW)
+    found = assumed_settings(views, NOW)
     assert (found.known, found.interval) == (False, timedelta(minutes=10))
     assert [one.remark for one in views] == ["not written by a checker"]
 
