@@ -1,12 +1,13 @@
-"""What every operator runs on: queue, controller loop, manager, election, metrics, probes.
+"""The runtime of every operator: queue, controller, manager, leader election, metrics, probes.
 
-An operator needs `Controller`, `Watch` and the `Manager` that it is set up with; see
-`docs/writing-an-operator.md`. A program that runs operators needs `Process`.
+An operator needs `Controller`, `Watch` and its `Manager`; see `docs/writing-an-operator.md`. A
+program that runs operators needs `Process`.
 """
 
 from quarterdeck.controller.controller import Controller, ControllerCrashed
 from quarterdeck.controller.election import LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.faults import Fault, StatusWriter
 from quarterdeck.controller.finalizer import Finalizer
 from quarterdeck.controller.group import Group
 from quarterdeck.controller.manager import Manager
@@ -17,7 +18,6 @@ from quarterdeck.controller.process import NothingToRun, Operator, Process, Sett
 from quarterdeck.controller.result import DONE, InvalidSpec, Result
 from quarterdeck.controller.selection import Selection
 from quarterdeck.controller.tasks import TaskEnded
-from quarterdeck.controller.telling import Fault, StatusWriter
 from quarterdeck.controller.unconnected import recorded_uses
 from quarterdeck.controller.uses import UndeclaredWrite, Use, Write
 from quarterdeck.controller.watch import (

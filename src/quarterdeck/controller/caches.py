@@ -1,7 +1,7 @@
 """One cache per resource and selection, shared by every controller of the process.
 
-A cache runs while somebody holds it: an operator from its start, a group of controllers while it
-is started.
+A cache runs while it has a holder: an operator holds its caches from its start, a group of
+controllers while it is started.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar, cast
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
-from quarterdeck.controller.following import follow
+from quarterdeck.controller.cache_tasks import run_cache
 from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache, Client
@@ -22,7 +22,7 @@ T = TypeVar("T", bound=TypedObject | Object)
 
 
 class CacheKey(NamedTuple):
-    """Which cache two requests share."""
+    """What identifies a cache: callers with the same key share one."""
 
     api_version: str
     plural: str
@@ -34,7 +34,7 @@ class CacheKey(NamedTuple):
     all_managed_fields: bool
 
     def __str__(self) -> str:
-        """The resource with what narrows it, as a person would say it."""
+        """The resource and its selection, as text for messages."""
         group = self.api_version.rpartition("/")[0]
         where = [f"{self.plural}.{group}" if group else self.plural]
         where += [f"in {self.namespace}"] if self.namespace else []
@@ -45,7 +45,7 @@ class CacheKey(NamedTuple):
 
 
 def cache_key(resource: Resource[Any], selection: Selection) -> CacheKey:
-    """Which cache holds these objects."""
+    """The key of the cache that holds these objects."""
     return CacheKey(
         resource.api_version,
         resource.plural,
@@ -78,7 +78,7 @@ class Caches:
         *,
         indexes: Mapping[str, Index[T]] | None = None,
     ) -> tuple[CacheKey, Cache[T]]:
-        """The cache for these objects, the same one for everybody who asks for the same."""
+        """The cache of these objects; the same cache for the same resource and selection."""
         key = cache_key(resource, selection)
         cache = self._caches.get(key)
         if cache is None:
@@ -96,21 +96,21 @@ class Caches:
         return key, cast("Cache[T]", cache)
 
     def hold(self, key: CacheKey) -> None:
-        """Keep this cache up to date until it is released as often as it was held."""
+        """Keep this cache current until each `hold` has had its `release`."""
         self._held[key] += 1
         if self._held[key] == 1 and self._tasks is not None:
             self._start(self._tasks, key)
 
     def release(self, key: CacheKey) -> None:
-        """Stop holding the cache; it is emptied when nobody holds it."""
+        """Undo one `hold`; a cache without a holder stops and is emptied."""
         self._held[key] -= 1
         if not self._held[key] and key in self._running:
             self._running.pop(key).cancel()
 
     async def run(self, writers: Collection[Client]) -> None:
-        """Keep the caches that are held up to date, until cancelled.
+        """Keep the held caches current until cancelled.
 
-        The answers to the writes of these clients reach them at once.
+        A cache takes in the answers to these clients' writes at once.
         """
         self._writers = tuple(writers)
         async with asyncio.TaskGroup() as tasks:
@@ -123,26 +123,26 @@ class Caches:
         name = f"cache of {key}"
         work = self._follow(key, name)
         task = tasks.create_task(guarded(name, work), name=name)
-        # Not at the end of `_follow`: one that is released before it has begun never gets there.
+        # Not at the end of `_follow`: a task that is cancelled before it starts never gets there.
         task.add_done_callback(lambda _: self._empty(key))
         task.add_done_callback(lambda _: work.close())
         self._running[key] = task
 
     def _empty(self, key: CacheKey) -> None:
-        """Empty the cache if nobody holds it and nobody is still on the way to the end."""
+        """Empty the cache if it has no holder and its task has ended."""
         lock = self._locks.get(key)
         if not self._held[key] and not (lock is not None and lock.locked()):
             self._caches[key].reset()
 
     async def _follow(self, key: CacheKey, name: str) -> None:
         cache = self._caches[key]
-        # One that was released just now may still be on its way to its end.
+        # The task of a cache that was released just now may still run.
         async with self._locks.setdefault(key, asyncio.Lock()):
             with ExitStack() as stack:
                 for client in self._writers:
                     stack.enter_context(client.listening(cache.resource, cache))
                 async with asyncio.TaskGroup() as tasks:
-                    follow(tasks, cache, name)
+                    run_cache(tasks, cache, name)
                     first = f"first list of {key}"
                     tasks.create_task(guarded(first, _settle_after(cache)), name=first)
 

@@ -1,19 +1,20 @@
-"""The loop: take a key, reconcile it, decide when to look again.
+"""The controller loop: take a key, reconcile it, decide when to reconcile it again.
 
-A reconcile is given only a key. It looks at what is, not at what happened, so it can run
-at any time and any number of times. What it raises decides what comes next:
+A reconcile gets only a key. It looks at the current state, not at what happened, so it can run at
+any time and any number of times. What it raises decides what happens next:
 
 | raised | what happens |
 |---|---|
 | nothing | the failures of the key are forgotten; `requeue_after` is honoured |
-| `Conflict` | the object has changed: tried again with back-off, logged only if it repeats |
-| `InvalidSpec` | told, logged and counted; not tried again until the object changes |
-| `AlreadyExists`, `Forbidden`, `Invalid` | told, logged and counted; tried again with back-off |
+| `Conflict` | the object has changed: retried with back-off, logged only if it repeats |
+| `InvalidSpec` | reported, logged and counted; not retried until the object changes |
+| `AlreadyExists`, `Forbidden`, `Invalid` | reported, logged, counted; retried with back-off |
 | `LeadershipLost` | the process ends |
 | a cancellation that nobody asked for | the process ends |
-| any other | logged and counted; tried again with back-off |
+| any other | logged and counted; retried with back-off |
 
-Told means: the object's condition and one event, where the controller has a `StatusWriter`.
+Reported means: written into the object's condition and recorded as one event, if the controller has
+a `StatusWriter`.
 """
 
 import asyncio
@@ -22,11 +23,11 @@ from typing import Any
 
 from quarterdeck.api.meta import Key
 from quarterdeck.controller.election import LeadershipLost
+from quarterdeck.controller.faults import Fault, StatusWriter, fault_of
 from quarterdeck.controller.metrics import ControllerFigures
 from quarterdeck.controller.queue import Queue
 from quarterdeck.controller.result import InvalidSpec, Result
-from quarterdeck.controller.tasks import was_asked_to_end
-from quarterdeck.controller.telling import Fault, StatusWriter, fault_in
+from quarterdeck.controller.tasks import is_cancelled
 from quarterdeck.controller.watch import Watch
 from quarterdeck.kube import Conflict, KubeError
 from quarterdeck.kube.backoff import Backoff
@@ -34,14 +35,14 @@ from quarterdeck.log import get_logger
 
 log = get_logger("controller")
 
-SLICE = 0.005
-"""Seconds that reconciles which never wait may run before others get their turn."""
+YIELD_AFTER = 0.005
+"""Seconds that reconciles which never wait may run before other tasks get their turn."""
 
 CONFLICT_WARNING_AFTER = 1.0
-"""A conflict that is tried again only after more seconds than this has happened often."""
+"""A conflict whose back-off is longer than this many seconds is logged as a warning."""
 
 Reconcile = Callable[[Key], Awaitable[Result]]
-Tell = Callable[[Key, Fault], Awaitable[None]]
+WriteFault = Callable[[Key, Fault], Awaitable[None]]
 
 
 class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
@@ -52,7 +53,7 @@ class ControllerCrashed(Exception):  # noqa: N818 - reads as what happened
 
 
 class Controller:
-    """What is reconciled, what wakes it, and how many keys run at once."""
+    """A reconcile function, the watches that wake it, and its number of workers."""
 
     def __init__(
         self,
@@ -66,9 +67,9 @@ class Controller:
         at_start: Sequence[Key] = (),
         status: StatusWriter[Any] | None = None,
     ) -> None:
-        """Reconcile what the watches say, and the keys of `at_start` once when it starts.
+        """Reconcile the keys that the watches give, and those of `at_start` once at the start.
 
-        `status` says on an object what is wrong with it, when its reconcile raises that.
+        `status` writes a fault that a reconcile raises into the status of its object.
         """
         self.name = name
         self.watches = tuple(watches)
@@ -81,36 +82,36 @@ class Controller:
         self._queue: Queue | None = None
         self._log = log.bind(controller=name)
 
-    def start(self, clock: Callable[[], float], tell: Tell | None = None) -> "Workers":
-        """The controller's queue and workers, not yet running; `tell` says faults on objects."""
+    def start(self, clock: Callable[[], float], write_fault: WriteFault | None = None) -> "Workers":
+        """The controller's queue and workers, not yet running; `write_fault` reports faults."""
         self._queue = Queue(clock=clock, backoff=self._backoff)
-        return Workers(self, self._queue, clock, tell)
+        return Workers(self, self._queue, clock, write_fault)
 
     def wake(self, key: Key) -> None:
-        """Reconcile this key soon, for a reason that no watch sees; nothing before the start."""
+        """Reconcile this key soon, for a reason that no watch sees; no effect before the start."""
         if self._queue is not None:
             self._queue.add(key)
 
     async def reconcile(self, key: Key) -> Result:
-        """What `reconcile` says about this key."""
+        """The result of reconciling this key."""
         return await self._reconcile(key)
 
 
 class Workers:
-    """A controller at work."""
+    """The queue and the workers of a running controller."""
 
     def __init__(
         self,
         controller: Controller,
         queue: Queue,
         clock: Callable[[], float],
-        tell: Tell | None = None,
+        write_fault: WriteFault | None = None,
     ) -> None:
         self.controller = controller
         self.queue = queue
         self.figures = ControllerFigures(controller.name, controller.workers, queue)
         self._clock = clock
-        self._tell = tell
+        self._faults = write_fault
         self._reconcile = controller.reconcile
         self._idle: list[asyncio.Future[None]] = []
         self._draining = False
@@ -118,7 +119,7 @@ class Workers:
         queue.on_ready = self._wake_one
 
     async def run(self) -> None:
-        """Work until `drain` is called; raises what no reconcile may survive."""
+        """Work until `drain` is called; raise what must end the process."""
         async with asyncio.TaskGroup() as tasks:
             for number in range(self.controller.workers):
                 tasks.create_task(self._work(), name=f"{self.controller.name} worker {number}")
@@ -135,9 +136,10 @@ class Workers:
         except LeadershipLost:
             raise
         except asyncio.CancelledError as error:
-            if was_asked_to_end():
+            if is_cancelled():
                 raise
-            # A future that it waited for was cancelled: without this, the worker would be gone.
+            # A future that the worker awaited was cancelled: without this the worker would end
+            # silently.
             raise ControllerCrashed(self.controller.name, error) from error
         except Exception as error:
             raise ControllerCrashed(self.controller.name, error) from error
@@ -152,7 +154,7 @@ class Workers:
                 began = clock()
                 continue
             await self._run_one(key)
-            if clock() - began > SLICE:
+            if clock() - began > YIELD_AFTER:
                 await asyncio.sleep(0)
                 began = clock()
 
@@ -164,9 +166,9 @@ class Workers:
             raise
         except Exception as error:
             results["error"] += 1
-            told = await self._told(key, error)
-            if isinstance(error, InvalidSpec) and told:
-                self.queue.given_up(key)
+            reported = await self._write_fault(key, error)
+            if isinstance(error, InvalidSpec) and reported:
+                self.queue.give_up(key)
                 self.figures.terminal += 1
                 self._log.warning("invalid spec", key=str(key), error=str(error))
             else:
@@ -175,26 +177,26 @@ class Workers:
             results["success" if after is None else "requeue_after"] += 1
             self.queue.done(key, requeue_after=after)
 
-    async def _told(self, key: Key, error: Exception) -> bool:
-        """Whether the object says what is wrong with it, as far as that is for it to say."""
-        fault = fault_in(error)
-        if fault is None or self._tell is None:
+    async def _write_fault(self, key: Key, error: Exception) -> bool:
+        """Report the error on the object, if it is about the object; False if that failed."""
+        fault = fault_of(error)
+        if fault is None or self._faults is None:
             return True
         try:
-            await self._tell(key, fault)
+            await self._faults(key, fault)
         except LeadershipLost:
             raise
         except Exception as refused:
             say = self._log.v(4).info if isinstance(refused, Conflict) else self._log.warning
-            say("fault not told", key=str(key), fault=fault.message, error=str(refused))
+            say("fault not reported", key=str(key), fault=fault.message, error=str(refused))
             return False
         return True
 
     def _report(self, key: Key, error: Exception, delay: float) -> None:
-        """One line for what the server said; a traceback for what we did not expect."""
+        """Log one line for an error of the server, and a traceback for an unexpected one."""
         facts = {"key": str(key), "error": str(error), "retry_after": round(delay, 3)}
         if isinstance(error, Conflict):
-            # Somebody being faster is nothing to write about, unless it goes on and on.
+            # A single conflict is normal; only repeated ones are worth a warning.
             say = self._log.warning if delay > CONFLICT_WARNING_AFTER else self._log.v(4).info
             say("conflict", **facts)
             return

@@ -1,6 +1,6 @@
-"""When each of some keys is due, the earliest first.
+"""When each key is due, the earliest first.
 
-A key has at most one delay: the earliest that was asked for. Pure: the time is passed in.
+A key has at most one delay: the earliest one requested. Pure: the time is passed in.
 """
 
 import heapq
@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-SPARE = 64
-"""Cancelled delays that are kept in any case, so that few of them are not worth the trouble."""
+KEPT_CANCELLED = 64
+"""The heap is rebuilt only when it has more cancelled delays than this, and more than half."""
 
 
 class Delays(Generic[K]):
-    """The keys that wait for their time."""
+    """The keys that are due later."""
 
     def __init__(self) -> None:
         self._due: dict[K, tuple[float, int]] = {}  # the delay that counts
@@ -31,25 +31,25 @@ class Delays(Generic[K]):
         return key in self._due
 
     def put(self, key: K, due: float) -> bool:
-        """Let the key be due then; False if it is due as early anyway."""
+        """Set when the key is due; False if it is due that early already."""
         known = self._due.get(key)
         if known is not None and known[0] <= due:
             return False
         entry = (due, next(self._sequence))
         self._due[key] = entry
         heapq.heappush(self._heap, (*entry, key))
-        if len(self._heap) > 2 * len(self._due) + SPARE:
-            # A key that is put and dropped often leaves a cancelled delay behind each time.
+        if len(self._heap) > 2 * len(self._due) + KEPT_CANCELLED:
+            # Each put and drop of a key leaves a cancelled delay in the heap.
             self._heap = [(at, number, key) for key, (at, number) in self._due.items()]
             heapq.heapify(self._heap)
         return True
 
     def drop(self, key: K) -> None:
-        """Let the key wait no more."""
+        """Cancel the key's delay."""
         self._due.pop(key, None)
 
     def next(self) -> float | None:
-        """When the next key is due; None when none waits."""
+        """When the next key is due; None if no key waits."""
         while self._heap:
             due, number, key = self._heap[0]
             if self._due.get(key) == (due, number):
@@ -58,7 +58,7 @@ class Delays(Generic[K]):
         return None
 
     def take(self, now: float) -> tuple[K, float] | None:
-        """A key that is due, which waits no more, and since when; in the order of their times."""
+        """Remove the key that is due first; the key and when it was due, None if none is due."""
         due = self.next()
         if due is None or due > now:
             return None

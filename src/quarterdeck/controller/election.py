@@ -1,12 +1,12 @@
-"""Who leads: the decisions of leader election, without I/O and with the clock passed in.
+"""The decisions of leader election. Pure: the clock is passed in.
 
-A candidate believes only its own clock: a Lease has run out when it has not changed for
-its duration since *we* first saw it so, whatever times other machines wrote into it.
-A leader counts from before it sent its last renewal that succeeded: it may write until
-`deadline` seconds after that, and others may take the Lease no earlier than `duration`
-seconds after it. The difference is the time that a request already sent has to arrive.
+A candidate trusts only its own clock: a Lease has expired when *we* have seen it unchanged for its
+duration, whatever times other machines wrote into it. A leader counts from the moment before it
+sent its last successful renewal: it may write until `deadline` seconds later, and others may take
+the Lease no earlier than `duration` seconds later. A request that is already sent must arrive
+within the difference.
 
-`lease.py` does the requests.
+`lease.py` sends the requests.
 """
 
 import math
@@ -19,18 +19,18 @@ from quarterdeck.api.meta import LEASES, Object
 
 
 class LeadershipLost(Exception):  # noqa: N818 - it is an end, not a fault
-    """We do not lead any more: the process has to exit without another write."""
+    """We are no longer the leader: the process must exit without another write."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """The three times of an election, in seconds."""
 
     duration: float = 15.0
-    """How long others wait after the last renewal that they saw."""
+    """How long other replicas wait after the last renewal that they saw."""
     deadline: float = 10.0
-    """How long the leader goes on after its last renewal that succeeded."""
+    """How long the leader may write after its last successful renewal."""
     retry: float = 2.0
-    """How often the leader renews and the others look."""
+    """How often the leader renews the Lease and the other replicas read it."""
 
     def __post_init__(self) -> None:
         if not self.duration > self.deadline > self.retry > 0:
@@ -41,21 +41,21 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Somebody else leads: look again later."""
+    """Another replica leads: read the Lease again later."""
 
     seconds: float
     holder: str
 
 
-class Write(msgspec.Struct, frozen=True):
-    """Write this Lease; if that succeeds, we lead."""
+class WriteLease(msgspec.Struct, frozen=True):
+    """WriteLease this Lease; if that succeeds, we lead."""
 
     lease: Object
     verb: Literal["create", "update"]
 
 
 class Candidate:
-    """What one process knows about the Lease."""
+    """One replica's view of the Lease, and until when it leads."""
 
     def __init__(self, *, namespace: str, name: str, identity: str, timing: Timing) -> None:
         self.namespace = namespace
@@ -66,10 +66,10 @@ class Candidate:
         self._seen_at = 0.0
         self._leads_until: float | None = None
 
-    def look(self, lease: Object | None, *, now: float, wall: datetime) -> Wait | Write:
-        """What to do about the Lease as it is on the server."""
+    def look(self, lease: Object | None, *, now: float, wall: datetime) -> Wait | WriteLease:
+        """What to do with the Lease as the server has it."""
         if lease is None:
-            return Write(self._claim(None, wall), "create")
+            return WriteLease(self._claim(None, wall), "create")
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
         mark = (lease["metadata"].get("uid"), lease["metadata"].get("resourceVersion"))
@@ -77,27 +77,27 @@ class Candidate:
             self._seen, self._seen_at = mark, now
         runs_out = self._seen_at + float(spec.get("leaseDurationSeconds") or 0)
         if holder in ("", self.identity) or now >= runs_out:
-            return Write(self._claim(lease, wall), "update")
+            return WriteLease(self._claim(lease, wall), "update")
         return Wait(min(self.timing.retry, runs_out - now), holder)
 
     def won(self, *, sent_at: float) -> None:
-        """A Lease that names us was written by a request that was sent at that time."""
+        """Record that we wrote the Lease, with a request sent at `sent_at`."""
         self._leads_until = sent_at + self.timing.deadline
 
     def resigned(self) -> None:
-        """We do not lead from now on."""
+        """Record that we no longer lead."""
         self._leads_until = None
 
     def remaining(self, now: float) -> float:
-        """For how many more seconds this process may write; 0 when it does not lead."""
+        """How many more seconds this replica may write; 0 if it does not lead."""
         return 0.0 if self._leads_until is None else max(0.0, self._leads_until - now)
 
     def leads(self, now: float) -> bool:
-        """Whether this process may write now."""
+        """Whether this replica may write now."""
         return self.remaining(now) > 0
 
     def released(self, lease: Object, wall: datetime) -> Object:
-        """The Lease with nobody on it, so that the next one need not wait."""
+        """The Lease without a holder, so that the next leader need not wait."""
         spec = {
             **lease["spec"],
             "holderIdentity": "",
@@ -107,7 +107,7 @@ class Candidate:
         return {**lease, "spec": spec}
 
     def _claim(self, lease: Object | None, wall: datetime) -> Object:
-        """The Lease with us on it; everything that we do not know stays."""
+        """The Lease with us as its holder; fields that we do not know stay."""
         now = micro_time(wall)
         if lease is None:
             metadata: Object = {"namespace": self.namespace, "name": self.name}
@@ -122,12 +122,12 @@ class Candidate:
             spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + changed_hands
             spec["acquireTime"] = now
         spec["holderIdentity"] = self.identity
-        # Whole seconds is all the field can hold: rounding up keeps others waiting long enough.
+        # The field holds whole seconds: rounded up, so that others wait long enough.
         spec["leaseDurationSeconds"] = math.ceil(self.timing.duration)
         spec["renewTime"] = now
         return {**lease, "spec": spec}
 
 
 def micro_time(wall: datetime) -> str:
-    """A time as the API's MicroTime is written."""
+    """A time in the format of the API's MicroTime."""
     return wall.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

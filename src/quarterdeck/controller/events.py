@@ -1,9 +1,9 @@
-"""Events about objects, in `events.k8s.io`, that never hold a reconcile up.
+"""Records events about objects, in `events.k8s.io`, without delaying a reconcile.
 
-The same thing said again about the same object becomes a series: the first is written at
-once, what follows is counted and written at most once a minute. An object that has too
-much to say is cut short, and so is the whole process. Events are help for people, not
-state: one that cannot be written is dropped and counted, never retried.
+A repeated event about the same object becomes a series: the first is written at once, repetitions
+are counted and written at most once a minute. The rate of events is limited for each object and for
+the whole process. Events are help for people, not state: one that cannot be written is dropped and
+counted, never retried.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from quarterdeck.log import get_logger
 log = get_logger("controller.events")
 
 NOTE_LIMIT = 1024
-"""The API server refuses a note of more bytes."""
+"""The most bytes of a note that the API server accepts."""
 
 
 class EventKey(msgspec.Struct, frozen=True):
-    """What makes two events the same one."""
+    """What identifies an event: two with the same key are one series."""
 
     uid: str
     namespace: str
@@ -41,11 +41,11 @@ class EventKey(msgspec.Struct, frozen=True):
     action: str
     note: str
     once: str = ""
-    """What happened, where several processes may see it: the first to say so is the only one."""
+    """A name for what happened, if several processes may see it: only the first event counts."""
 
 
 class _Series:
-    """One event on the server and what has been counted since it was written."""
+    """One event on the server, and its count since it was last written."""
 
     __slots__ = ("count", "last", "name", "namespace", "written_at", "written_count")
 
@@ -64,21 +64,21 @@ class Create(msgspec.Struct, frozen=True):
 
 
 class Extend(msgspec.Struct, frozen=True):
-    """Write how often an event was seen by now."""
+    """Write the count of an event."""
 
     key: Key
     series: Object
 
 
-class EventBook:
-    """Which events are written, and when. Pure: both clocks are passed in."""
+class EventCorrelator:
+    """Decides which events are written, and when. Pure: both clocks are passed in."""
 
-    FLUSH = 60.0
+    SERIES_INTERVAL = 60.0
     """Seconds between two writes of one series."""
-    FORGET = 360.0
-    """Seconds without a write after which the same thing is a new event."""
-    REMEMBERED = 4096
-    """How many events are told apart."""
+    SERIES_LIFETIME = 360.0
+    """Seconds without a write after which a repetition is a new event."""
+    MAX_SERIES = 4096
+    """The most series that are kept."""
 
     def __init__(self, *, controller: str, instance: str) -> None:
         self._controller = controller
@@ -90,17 +90,17 @@ class EventBook:
         self.dropped = 0
 
     def record(self, key: EventKey, about: Object, now: float, wall: datetime) -> Create | None:
-        """The event to write now; None when it is counted only, or cut short."""
+        """The event to write now; None if it is only counted, or over the limit."""
         series = self._known.get(key)
-        if series is not None and now - series.written_at < self.FORGET:
+        if series is not None and now - series.written_at < self.SERIES_LIFETIME:
             series.count += 1
             series.last = wall
             return None
-        if not self._may_speak(key, now):
+        if not self._within_limits(key, now):
             self.dropped += 1
             return None
         self._number += 1
-        # Events go where their object is; those of cluster-scoped ones into `default`.
+        # An event is in its object's namespace; that of a cluster-scoped object in `default`.
         namespace = key.namespace or "default"
         name = f"{key.name[:200]}.{int(wall.timestamp() * 1e6):x}{self._number:x}"
         if key.once:
@@ -108,32 +108,32 @@ class EventBook:
             name = f"{key.name[:200]}.{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         self._known[key] = _Series(namespace, name, now)
         self._known.move_to_end(key)
-        while len(self._known) > self.REMEMBERED:
+        while len(self._known) > self.MAX_SERIES:
             self._known.popitem(last=False)
         return Create(self._event(key, about, Key(namespace, name), wall))
 
     def due(self, now: float) -> list[Extend]:
-        """The series that have grown and were not written for a while; forgets what is quiet."""
+        """Take the series whose count has to be written; forget those that have ended."""
         grown: list[Extend] = []
         for key, series in list(self._known.items()):
-            if now - series.written_at < self.FLUSH:
+            if now - series.written_at < self.SERIES_INTERVAL:
                 continue
             if series.count > series.written_count and series.last is not None:
                 series.written_at, series.written_count = now, series.count
-                told = {"count": series.count, "lastObservedTime": micro_time(series.last)}
-                grown.append(Extend(Key(series.namespace, series.name), told))
-            elif now - series.written_at >= self.FORGET:
+                counted = {"count": series.count, "lastObservedTime": micro_time(series.last)}
+                grown.append(Extend(Key(series.namespace, series.name), counted))
+            elif now - series.written_at >= self.SERIES_LIFETIME:
                 del self._known[key]
         for who, bucket in list(self._per_object.items()):
             if bucket.is_full(now):
                 del self._per_object[who]
         return grown
 
-    def _may_speak(self, key: EventKey, now: float) -> bool:
+    def _within_limits(self, key: EventKey, now: float) -> bool:
         who = (key.uid, key.namespace, key.name)
         bucket = self._per_object.setdefault(who, TokenBucket(rate=1 / 60, burst=25))
         self._per_object.move_to_end(who)
-        while len(self._per_object) > self.REMEMBERED:
+        while len(self._per_object) > self.MAX_SERIES:
             self._per_object.popitem(last=False)
         return bucket.take(now) and self._overall.take(now)
 
@@ -154,16 +154,16 @@ class EventBook:
 
 
 def shortened(note: str) -> str:
-    """The note, cut to what the API server takes."""
+    """The note, cut to what the API server accepts."""
     if len(note.encode()) <= NOTE_LIMIT:
         return note
     return note.encode()[: NOTE_LIMIT - len("…".encode())].decode(errors="ignore") + "…"
 
 
 class Recorder:
-    """Says events about objects; `run` writes them."""
+    """Records events about objects; `run` writes them."""
 
-    WAITING = 1000
+    MAX_PENDING = 1000
     """How many events may wait to be written before the next is dropped."""
 
     def __init__(
@@ -178,13 +178,13 @@ class Recorder:
         self._client = client
         self._clock = clock
         self._wall = wall
-        self._book = EventBook(controller=controller, instance=instance)
-        self._waiting: asyncio.Queue[Create | Extend] = asyncio.Queue(self.WAITING)
+        self._correlator = EventCorrelator(controller=controller, instance=instance)
+        self._waiting: asyncio.Queue[Create | Extend] = asyncio.Queue(self.MAX_PENDING)
 
     @property
     def dropped(self) -> int:
-        """How many events were cut short or could not be written."""
-        return self._book.dropped
+        """How many events were over the limit or could not be written."""
+        return self._correlator.dropped
 
     def event(
         self,
@@ -196,10 +196,10 @@ class Recorder:
         action: str,
         once: str = "",
     ) -> None:
-        """Say something about an object; comes back at once.
+        """Record an event about an object; return at once.
 
-        What several processes see and each would tell has a name, `once`, by which the server
-        knows that it was told.
+        `once` names what happened, if several processes may record it: the name of the event
+        follows from it, so the server accepts only the first.
         """
         note = shortened(note)
         reference = reference_to(about)
@@ -213,7 +213,7 @@ class Recorder:
             note=note,
             once=once,
         )
-        self._offer(self._book.record(key, reference, self._clock(), self._wall()))
+        self._offer(self._correlator.record(key, reference, self._clock(), self._wall()))
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -223,7 +223,7 @@ class Recorder:
                 await self._write(await self._waiting.get())
 
     async def drain(self, within: float) -> None:
-        """Write what still waits, as far as there is time; called when `run` has ended."""
+        """Write the pending events, for at most this long; called when `run` has ended."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 while not self._waiting.empty():
@@ -231,8 +231,8 @@ class Recorder:
 
     async def _flush_series(self) -> None:
         while True:
-            await asyncio.sleep(EventBook.FLUSH / 4)
-            for grown in self._book.due(self._clock()):
+            await asyncio.sleep(EventCorrelator.SERIES_INTERVAL / 4)
+            for grown in self._correlator.due(self._clock()):
                 self._offer(grown)
 
     def _offer(self, what: Create | Extend | None) -> None:
@@ -241,7 +241,7 @@ class Recorder:
         try:
             self._waiting.put_nowait(what)
         except asyncio.QueueFull:
-            self._book.dropped += 1
+            self._correlator.dropped += 1
 
     async def _write(self, what: Create | Extend) -> None:
         try:
@@ -251,10 +251,10 @@ class Recorder:
                 name, namespace = what.key.name, what.key.namespace
                 await self._client.patch(EVENTS, name, {"series": what.series}, namespace)
         except AlreadyExists:
-            return  # told by another process, or by us before a restart
+            return  # written by another process, or by us before a restart
         except NotFound:
-            # The namespace or the event is gone, and with them the reader.
-            self._book.dropped += 1
+            # The namespace or the event was deleted.
+            self._correlator.dropped += 1
         except KubeError as error:
-            self._book.dropped += 1
-            log.warning("event dropped", error=str(error), dropped=self._book.dropped)
+            self._correlator.dropped += 1
+            log.warning("event dropped", error=str(error), dropped=self._correlator.dropped)

@@ -5,12 +5,12 @@ from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Object, TypedObject
 from quarterdeck.controller.handle import Handle
-from quarterdeck.controller.metadata import finalizers_of, is_going
+from quarterdeck.controller.metadata import finalizers_of, is_being_deleted
 
 T = TypeVar("T", bound=TypedObject | Object)
 
 CleanUp = Callable[[T], Awaitable[bool]]
-"""Removes what the operator made for an object elsewhere; returns whether nothing is left."""
+"""Removes what the operator made elsewhere for an object; returns whether nothing is left."""
 
 
 class Finalizer(Generic[T]):
@@ -35,7 +35,7 @@ class Finalizer(Generic[T]):
 
     async def hold(self, obj: T) -> T | None:
         """The object with its finalizer; None if the object is being deleted."""
-        if not is_going(obj):
+        if not is_being_deleted(obj):
             return await self._objects.ensure_finalizer(obj, self.name)
         if self.name in finalizers_of(obj) and await self._clean_up(obj):
             await self._objects.remove_finalizer(obj, self.name)

@@ -1,8 +1,8 @@
 """Caches and controllers that start and stop while the operator runs.
 
-For an operator that is switched off and then watches only its switch, or a part of one that needs
-a kind which not every cluster has. A group is asked for in `setup`, like everything else; a
-reconcile starts and stops it.
+For an operator that can be switched off and then watches only its switch, or for a part of an
+operator that needs a kind which not every cluster has. `setup` makes the group, and a reconcile
+starts and stops it.
 
     routes = manager.group("routes")
     wanted = routes.objects(ROUTES, writes=["status"])
@@ -12,16 +12,16 @@ reconcile starts and stops it.
         routes.start() if is_on(switch.get(key)) else routes.stop()
         return DONE
 
-`start` and `stop` say what is wanted, any number of times and from anywhere, the group's own
-controllers included; they come back at once. No event is lost: a controller begins when its
-caches have their first list, with every object in it, and a cache that others follow too goes on.
+`start` and `stop` can be called any number of times and from anywhere, the group's own controllers
+included; they return at once. No event is lost: a controller starts when its caches are synced, and
+reconciles every object in them. A cache that others hold too runs on.
 """
 
 import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
-from quarterdeck.controller.members import Common, Members
+from quarterdeck.controller.controller_set import ControllerSet, OperatorContext
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache
 from quarterdeck.log import get_logger
@@ -29,13 +29,13 @@ from quarterdeck.log import get_logger
 log = get_logger("controller.group")
 
 
-class Group(Members):
-    """Some caches and controllers of an operator."""
+class Group(ControllerSet):
+    """Caches and controllers of an operator that start and stop together."""
 
     def __init__(
-        self, name: str, common: Common, always: Callable[[], Collection[Cache[Any]]]
+        self, name: str, common: OperatorContext, always: Callable[[], Collection[Cache[Any]]]
     ) -> None:
-        """Its controllers may also watch the caches that run always, the manager's."""
+        """The group's controllers may also watch the caches of `always`, the manager's."""
         super().__init__(common)
         self.name = name
         self._always = always
@@ -53,12 +53,12 @@ class Group(Members):
     @property
     def started(self) -> bool:
         """Whether the controllers run."""
-        return bool(self._at_work)
+        return bool(self._running)
 
     @property
     def trouble(self) -> str:
-        """What a started group waits for, in one line; empty when it waits for nothing."""
-        return self._awaited if self._wanted else ""
+        """What a started group waits for, in one line; empty if it waits for nothing."""
+        return self._cache_trouble if self._wanted else ""
 
     async def run(self, leading: asyncio.Event) -> None:
         """Start and stop the group on request until cancelled; raise what ends the process."""
@@ -70,7 +70,7 @@ class Group(Members):
             try:
                 await self._run_once(leading)
             finally:
-                self._clear_away()
+                self._remove_controllers()
                 for key in self._caches:
                     caches.release(key)
             log.info("group stopped", group=self.name)
@@ -80,21 +80,21 @@ class Group(Members):
             name = f"start of {self.name}"
             work = self._begin(tasks, leading)
             beginning = tasks.create_task(guarded(name, work), name=name)
-            # One that is cancelled before it has begun would leave this behind, and a warning.
+            # A task that is cancelled before it starts never awaits `work`, and Python would warn.
             beginning.add_done_callback(lambda _: work.close())
             await self._until(wanted=False)
             beginning.cancel()
             self.stop_reconciles()
 
     async def _begin(self, tasks: asyncio.TaskGroup, leading: asyncio.Event) -> None:
-        await self._synced()
+        await self._wait_until_synced()
         log.info("group started", group=self.name, caches=len(self._caches))
         self._launch(tasks, leader=False)
         await leading.wait()
-        await self._recent()
+        await self._wait_until_recent()
         self._launch(tasks, leader=True)
 
-    def _known(self) -> Collection[Cache[Any]]:
+    def _watchable_caches(self) -> Collection[Cache[Any]]:
         return [*self._caches.values(), *self._always()]
 
     def _want(self, *, wanted: bool) -> None:

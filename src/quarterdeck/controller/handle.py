@@ -1,8 +1,8 @@
-"""Reading the objects of one kind, and the writes that are about one object and no more.
+"""Reads the objects of one kind, and makes the writes that need no comparison.
 
-Each write is fenced: it carries the uid and the resourceVersion of the object that was decided
-upon, so that the server refuses it, with `Conflict`, when somebody else was faster. `objects.py`
-adds those that compare first: `ensure` and `set_status`.
+Each write is fenced: it carries the uid and the resource version of the object that the decision
+was made on, so the server refuses it with `Conflict` if the object has changed since. `objects.py`
+adds the writes that compare first: `ensure` and `set_status`.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from quarterdeck.controller.metadata import (
     as_plain,
     fence,
     finalizers_of,
-    is_going,
+    is_being_deleted,
     key_of,
     labels_of,
 )
@@ -29,7 +29,7 @@ T = TypeVar("T", bound=TypedObject | Object)
 
 
 class Handle(Generic[T]):
-    """The objects of one kind, for one operator."""
+    """Reads and simple writes of the objects of one kind, for one operator."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Handle(Generic[T]):
         field_manager: str,
         writes: Collection[Write] = WRITES,
     ) -> None:
-        """Write them through this client, under this name, by these calls."""
+        """Write through this client, as this field manager; only the declared calls are allowed."""
         self.resource = resource
         self.cache = cache
         self._writes = frozenset(writes)
@@ -48,34 +48,34 @@ class Handle(Generic[T]):
         self._log = log.bind(kind=resource.kind)
 
     def get(self, key: Key) -> T | None:
-        """The object as the cache has it; not to be changed."""
+        """The object as the cache has it, None if it has none; do not change it."""
         return self.cache.get(key)
 
     def all(self) -> list[T]:
-        """All objects that the cache has; not to be changed."""
+        """All objects that the cache has; do not change them."""
         return self.cache.list()
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """The objects that the index has under this value; not to be changed."""
+        """The objects that the index has under this value; do not change them."""
         return self.cache.by_index(name, value)
 
     async def create(self, new: Object) -> T:
-        """The object, created; `AlreadyExists` if there is one of that name.
+        """Create the object and return it; `AlreadyExists` if there is one of that name.
 
-        Only for an object of which others have a say from then on; one that we own is `ensure`d.
+        Only for an object that others may change afterwards; use `ensure` for one that we own.
         """
         self._declared("create")
         made: T = await self._client.create(
             self.resource, self._whole(new), field_manager=self._manager
         )
-        # Not the key of what was asked for: that may leave the name to the server.
+        # Not the key of `new`: the server may generate the name.
         self._log.v(4).info("created", key=str(key_of(made)))
         return made
 
     async def patch(self, obj: T, patch: Object) -> T:
-        """The object after a merge patch, which is refused if it is not as we know it any more.
+        """The object after a merge patch; `Conflict` if it has changed since it was read.
 
-        For single fields of an object that others own; None takes a field away.
+        For single fields of an object that others own; None removes a field.
         """
         self._declared("patch")
         key = key_of(obj)
@@ -98,20 +98,20 @@ class Handle(Generic[T]):
     async def absent(self, key: Key) -> bool:
         """Delete the object if it exists; return whether it is gone.
 
-        False as long as its finalizers keep it. Declared as `delete`.
+        False while its finalizers keep it. Declared as `delete`.
         """
         self._declared("delete")
         obj = self.cache.get(key)
-        if obj is not None and not is_going(obj):
+        if obj is not None and not is_being_deleted(obj):
             await self._delete(obj)
         return self.cache.get(key) is None
 
     async def prune(self, wanted: Collection[Key], ours: LabelSelector) -> list[Key]:
-        """Delete what is ours and not wanted any more; the keys of what was deleted.
+        """Delete our objects that are no longer wanted; return their keys.
 
-        Ours is what `ours` selects and this operator has labelled so itself: an object of somebody
-        else that happens to have the same labels stays. One whose delete is refused keeps no other
-        from being deleted; the first refusal is raised then.
+        An object is ours if `ours` selects it and this operator set those labels: an object of
+        somebody else with the same labels stays. If the server refuses to delete one object, the
+        others are deleted all the same, and the first refusal is raised.
         """
         self._declared("prune")
         keys = ours.keys
@@ -120,7 +120,9 @@ class Handle(Generic[T]):
         found = [
             obj
             for obj in self.cache.list()
-            if key_of(obj) not in wanted and ours.matches(labels_of(obj)) and not is_going(obj)
+            if key_of(obj) not in wanted
+            and ours.matches(labels_of(obj))
+            and not is_being_deleted(obj)
         ]
         old = [obj for obj in found if owns_labels(as_plain(obj), self._manager, keys)]
         refused: list[ApiError] = []
@@ -134,16 +136,16 @@ class Handle(Generic[T]):
         return [key_of(obj) for obj in old]
 
     async def claim(self, obj: T, owner: str, annotations: Mapping[str, str | None]) -> T:
-        """The object after it has moved from its owner, a field manager, to this operator.
+        """Move the object from its owner, a field manager, to this operator; return it.
 
-        One write, which changes annotations (None removes one) and makes all fields of the old
-        owner ours as if we had applied them; so our next `ensure` removes what it does not want.
-        Of several who try at once one succeeds, and `Conflict` tells the others to look again.
+        A single write changes annotations (None removes one) and records all fields of the old
+        owner as applied by us, so our next `ensure` removes what it does not want. If several
+        operators try at once, one succeeds and the others get `Conflict`.
         """
         self._declared("claim")
         key, seen = key_of(obj), fence(obj)
-        # The cache keeps only our own entries, and all are written. That they are those of the
-        # version that was decided upon is checked by the server.
+        # The cache keeps only our own entries, but all have to be written. The server checks that
+        # they belong to the version that the decision was made on.
         found = await self._client.get(self.resource.plain, key.name, key.namespace)
         meta = found["metadata"]
         after = {
@@ -213,5 +215,5 @@ class Handle(Generic[T]):
             raise UndeclaredWrite(self.resource.kind, write)
 
     def _whole(self, obj: Object) -> Object:
-        """The object with its kind, which a create has to say."""
+        """The object with its apiVersion and kind, which a create needs."""
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}

@@ -1,7 +1,7 @@
-"""The requests of leader election: take the Lease, keep it, hand it back.
+"""The requests of leader election: acquire the Lease, renew it, release it.
 
-What to do is decided in `election.py`. Every call is bounded by the renew deadline, so
-that no slow server can keep a leader believing in itself.
+`election.py` decides. Every call is bounded by the renew deadline, so a slow server cannot make a
+process lead for longer.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ log = get_logger("controller.lease")
 
 
 class Lease:
-    """One process's hold on one Lease."""
+    """Acquires, renews and releases one Lease."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Lease:
         self._ours: Object | None = None
         self.timing = candidate.timing
         self.trouble = ""
-        """Why the Lease could not be asked for last time, in one line; empty if it could."""
+        """Why the last request for the Lease failed, in one line; empty if it succeeded."""
 
     @property
     def leads(self) -> bool:
@@ -49,32 +49,32 @@ class Lease:
             raise LeadershipLost(f"lease {self._key}: not renewed in time")
 
     async def take_if_free(self) -> bool:
-        """Whether this process leads after one short try; False also when nobody knows."""
+        """Try once to acquire the Lease; False also if the server does not answer soon."""
         try:
             async with asyncio.timeout(self.timing.retry):
                 waits = await self._try_once()
         except (KubeError, TimeoutError) as error:
-            self._complain(error)
+            self._log_failure(error)
             return False
         self.trouble = ""
         if waits is None:
-            self._say_leading()
+            self._log_leading()
         return waits is None
 
     async def acquire(self) -> None:
-        """Return when this process leads; tries for ever."""
+        """Return when this process leads; retry until then."""
         holder = None
         while True:
             try:
                 async with asyncio.timeout(self.timing.deadline):
                     waits = await self._try_once()
             except (KubeError, TimeoutError) as error:
-                self._complain(error)
+                self._log_failure(error)
                 pause = self.timing.retry
             else:
                 self.trouble = ""
                 if waits is None:
-                    self._say_leading()
+                    self._log_leading()
                     return
                 pause = waits.seconds
                 if waits.holder != holder:
@@ -83,14 +83,14 @@ class Lease:
             await asyncio.sleep(_jittered(pause))
 
     async def keep(self) -> None:
-        """Renew until cancelled; `LeadershipLost` when that did not succeed in time."""
+        """Renew until cancelled; `LeadershipLost` if no renewal succeeds in time."""
         while True:
             await asyncio.sleep(self.timing.retry)
             try:
                 async with asyncio.timeout(self._candidate.remaining(self._clock())):
                     waits = await self._renew()
             except (KubeError, TimeoutError) as error:
-                self._complain(error)
+                self._log_failure(error)
             else:
                 self.trouble = ""
                 if waits is not None:
@@ -99,7 +99,7 @@ class Lease:
             self.check()
 
     async def release(self) -> None:
-        """Hand the Lease back, so that the next leader need not wait; failing is only logged."""
+        """Release the Lease, so that the next leader need not wait; a failure is only logged."""
         left = self._candidate.remaining(self._clock())
         if not left:
             return
@@ -108,12 +108,12 @@ class Lease:
             async with asyncio.timeout(left):
                 await self._hand_back()
         except (KubeError, TimeoutError) as error:
-            log.warning("lease not handed back", lease=str(self._key), error=_said(error))
+            log.warning("lease not handed back", lease=str(self._key), error=_error_text(error))
         else:
             log.info("lease handed back", lease=str(self._key))
 
     async def _hand_back(self) -> None:
-        # A renewal that was cut short may have been written: then ours is not the latest.
+        # A renewal whose answer we did not get may have been written: read the Lease again.
         lease = self._ours or await self._read()
         if lease and lease["spec"].get("holderIdentity") == self._candidate.identity:
             await self._client.update(LEASES, self._candidate.released(lease, self._wall()))
@@ -125,7 +125,7 @@ class Lease:
             return None
 
     async def _try_once(self) -> Wait | None:
-        """Read the Lease and write it if it is to be had; None when it is ours now."""
+        """Read the Lease and write it if it is free; None if we hold it now."""
         lease = await self._read()
         step = self._candidate.look(lease, now=self._clock(), wall=self._wall())
         if isinstance(step, Wait):
@@ -142,14 +142,14 @@ class Lease:
         return None
 
     async def _renew(self) -> Wait | None:
-        """Write our Lease again without reading it first; None when it is still ours."""
+        """Write our Lease again without reading it first; None if we still hold it."""
         if self._ours is None:
             return await self._try_once()
         step = self._candidate.look(self._ours, now=self._clock(), wall=self._wall())
         if isinstance(step, Wait):
             return step
         sent_at = self._clock()
-        # Whatever becomes of the request, until its answer is in we do not know the Lease.
+        # Until the answer arrives we do not know the Lease, whether or not the request succeeds.
         self._ours = None
         try:
             self._ours = await self._client.update(LEASES, step.lease)
@@ -158,20 +158,20 @@ class Lease:
         self._candidate.won(sent_at=sent_at)
         return None
 
-    def _say_leading(self) -> None:
+    def _log_leading(self) -> None:
         log.info("leading", lease=str(self._key), identity=self._candidate.identity)
 
-    def _complain(self, error: Exception) -> None:
-        said = _said(error)
+    def _log_failure(self, error: Exception) -> None:
+        said = _error_text(error)
         if said != self.trouble:
             log.warning("lease not to be had", lease=str(self._key), error=said)
         self.trouble = said
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or "no answer in time"
 
 
 def _jittered(seconds: float) -> float:
-    """A little longer, so that candidates do not ask in step."""
+    """The time plus up to 20 %, so that candidates do not send their requests at the same time."""
     return seconds * (1 + 0.2 * random.random())  # noqa: S311 - not a secret

@@ -1,4 +1,4 @@
-"""The smallest JSON merge patch from one value to another, and the same as a JSON patch. Pure."""
+"""The smallest JSON merge patch from one value to another, also as a JSON patch. Pure."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from quarterdeck.api.meta import Object
 
 
 def merge_patch(old: Object, new: Object) -> Object:
-    """What a merge patch has to say to turn `old` into `new`; empty when they are equal.
+    """The merge patch that turns `old` into `new`; empty if they are equal.
 
-    A key that went is null in it, and a list is replaced as a whole. None in `new` is the
-    same as no key, because a merge patch cannot say it.
+    A removed key is null in it, and a list is replaced as a whole. None in `new` is the same as no
+    key, because a merge patch cannot express null.
     """
     patch: Object = {key: None for key in old if new.get(key) is None and old[key] is not None}
     for key, value in new.items():
@@ -24,7 +24,7 @@ def merge_patch(old: Object, new: Object) -> Object:
 
 
 def has_null_in_list(value: Any) -> bool:
-    """Whether there is a null within a list: the API server drops it from a merge patch (tried)."""
+    """Whether a list has a null in it: the API server drops it from a merge patch (tried)."""
     if isinstance(value, dict):
         return any(has_null_in_list(inner) for inner in value.values())
     return isinstance(value, list | tuple) and any(_has_null(inner) for inner in value)
@@ -39,7 +39,7 @@ def _has_null(value: Any) -> bool:
 
 
 def json_patch(old: Object, patch: Object, path: str) -> list[Object]:
-    """The operations of a JSON patch that do to `old`, at a path, what a merge patch says."""
+    """The merge patch of `old`, which is at `path`, as operations of a JSON patch."""
     operations: list[Object] = []
     for key, value in patch.items():
         at = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"

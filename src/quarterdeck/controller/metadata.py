@@ -1,4 +1,4 @@
-"""What all objects share, read and written the same for typed and for foreign ones. Pure."""
+"""Reads and writes metadata, in the same way for typed objects and for dictionaries. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,44 +8,44 @@ from quarterdeck.api.meta import Key, Object, OwnerReference, TypedObject
 
 
 def key_of(obj: TypedObject | Object) -> Key:
-    """The object's own key."""
+    """The object's key."""
     if isinstance(obj, dict):
         return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
     return Key(obj.metadata.namespace, obj.metadata.name)
 
 
 def labels_of(obj: TypedObject | Object) -> Mapping[str, str]:
-    """The object's labels; not to be changed."""
+    """The object's labels; do not change them."""
     if isinstance(obj, dict):
         return obj["metadata"].get("labels") or {}
     return obj.metadata.labels
 
 
 def finalizers_of(obj: TypedObject | Object) -> Sequence[str]:
-    """The names of what has to be done before the object is gone; not to be changed."""
+    """The object's finalizers; do not change them."""
     if isinstance(obj, dict):
         return obj["metadata"].get("finalizers") or []
     return obj.metadata.finalizers
 
 
-def is_going(obj: TypedObject | Object) -> bool:
-    """Whether the object was deleted, and is there only until its finalizers are done."""
+def is_being_deleted(obj: TypedObject | Object) -> bool:
+    """Whether the object was deleted and only its finalizers keep it."""
     if isinstance(obj, dict):
         return bool(obj["metadata"].get("deletionTimestamp"))
     return obj.metadata.deletion_timestamp is not None
 
 
 def as_plain(obj: TypedObject | Object) -> Object:
-    """The object as a dictionary; a foreign one is one already."""
+    """The object as a dictionary."""
     if isinstance(obj, dict):
         return obj
-    # Through JSON, because managedFields are left as they came.
+    # Through JSON, because a typed object keeps its managedFields as raw JSON.
     plain: Object = msgspec.json.decode(msgspec.json.encode(obj))
     return plain
 
 
 def controller_of(obj: TypedObject | Object) -> OwnerReference | None:
-    """The owner that controls this object, of which there is at most one; None without one."""
+    """The owner that controls this object; None if it has none."""
     if not isinstance(obj, dict):
         return next((ref for ref in obj.metadata.owner_references if ref.controller), None)
     for ref in obj["metadata"].get("ownerReferences", ()):
@@ -55,7 +55,7 @@ def controller_of(obj: TypedObject | Object) -> OwnerReference | None:
 
 
 def owned_by(owner: TypedObject | Object) -> Object:
-    """The metadata that makes an object of the owner's namespace its own: it goes with it."""
+    """The metadata of an object of this owner: its namespace, and a reference to the owner."""
     key, (api_version, kind, uid) = key_of(owner), _identity(owner)
     reference = {
         "apiVersion": api_version,
@@ -68,7 +68,7 @@ def owned_by(owner: TypedObject | Object) -> Object:
 
 
 def fence(live: TypedObject | Object) -> Object:
-    """What makes the server refuse a write if the object is another one or has changed."""
+    """The uid and resource version: with them the server refuses a write to a changed object."""
     if isinstance(live, dict):
         meta = live["metadata"]
         return {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
@@ -76,7 +76,7 @@ def fence(live: TypedObject | Object) -> Object:
 
 
 def reference_to(obj: TypedObject | Object) -> Object:
-    """How an event names the object that it is about."""
+    """The reference by which an event names its object."""
     key, (api_version, kind, uid) = key_of(obj), _identity(obj)
     reference = {"apiVersion": api_version, "kind": kind, "name": key.name, "uid": uid}
     if key.namespace:

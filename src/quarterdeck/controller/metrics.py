@@ -1,7 +1,7 @@
-"""What is counted, under the names that dashboards for controller-runtime know.
+"""The metrics, under the names that dashboards for controller-runtime know.
 
-The hot paths count in plain integers; they become Prometheus samples only when somebody
-asks. Each manager has a registry of its own, so two in one process never mix.
+The hot paths count in plain integers, which become Prometheus samples only at a scrape. Each
+process object has its own registry, so two never mix.
 """
 
 from bisect import bisect_left
@@ -20,11 +20,11 @@ else:
     Collector = object  # a registry takes whatever can `collect`
 
 BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Upper bounds in seconds."""
+"""The upper bounds of the buckets in seconds."""
 
 
 class Histogram:
-    """Durations in buckets; a third of a microsecond for each."""
+    """Counts durations in buckets; one takes a third of a microsecond."""
 
     __slots__ = ("counts", "total")
 
@@ -38,7 +38,7 @@ class Histogram:
         self.total += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
-        """The counts as Prometheus has them: each with all below it."""
+        """The counts as Prometheus has them: each includes all lower buckets."""
         running = 0
         rows: list[tuple[str, float]] = []
         for bound, number in zip([*map(str, BOUNDS), "+Inf"], self.counts, strict=True):
@@ -48,7 +48,7 @@ class Histogram:
 
 
 class QueueFigures(Protocol):
-    """What a work queue has counted."""
+    """The counters of a work queue."""
 
     adds: int
     retries: int
@@ -60,22 +60,22 @@ class QueueFigures(Protocol):
 
     @property
     def running(self) -> dict[Key, float]:
-        """The keys that run and since when."""
+        """The keys that run, and since when."""
 
 
 class ControllerFigures:
-    """What one controller has counted."""
+    """The counters of one controller."""
 
     def __init__(self, name: str, workers: int, queue: QueueFigures) -> None:
         self.name = name
         self.workers = workers
         self.queue = queue
         self.results = {"success": 0, "requeue_after": 0, "error": 0}
-        self.terminal = 0  # of the errors, those that only a change of the object mends
+        self.terminal = 0  # errors that are not retried until the object changes
 
 
 class ControllerCollector(Collector):
-    """Turns the figures of all controllers into samples when a scrape comes."""
+    """Turns the counters of all controllers into samples at a scrape."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -86,7 +86,7 @@ class ControllerCollector(Collector):
         self._controllers.append(figures)
 
     def remove(self, figures: ControllerFigures) -> None:
-        """Leave these figures out from now on: their controller was stopped."""
+        """Remove these figures: their controller was stopped."""
         self._controllers.remove(figures)
 
     def collect(self) -> "Iterable[Metric]":
@@ -181,14 +181,14 @@ class ControllerCollector(Collector):
 
 
 class Gauge(Collector):
-    """One labelled number that a function knows."""
+    """A gauge whose value for each label a function returns."""
 
     def __init__(self, name: str, text: str, label: str) -> None:
         self._family = (name, text, label)
         self._values: dict[str, Callable[[], float]] = {}
 
     def watch(self, value: str, number: Callable[[], float]) -> None:
-        """Ask this function for the number of this label value."""
+        """Call this function for the number of this label value."""
         self._values[value] = number
 
     def collect(self) -> "Iterable[Metric]":
@@ -203,7 +203,7 @@ class Gauge(Collector):
 
 
 class Metrics:
-    """What one process's managers and clients report, and the registry that shows it."""
+    """The metrics of a process's controllers, clients and leader elections, and their registry."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.controllers = ControllerCollector(clock)
@@ -214,7 +214,7 @@ class Metrics:
 
     @cached_property
     def registry(self) -> "CollectorRegistry":
-        """Made when it is first asked for: its library takes a while to import."""
+        """The registry; made at the first use, because its library takes long to import."""
         from prometheus_client import (
             CollectorRegistry,
             GCCollector,

@@ -1,26 +1,24 @@
-"""How an operator reads and writes the objects of one kind.
+"""Reads and writes the objects of one kind for an operator.
 
-Reads come from the cache. A write happens only when the cache says that it is needed, and
-is fenced, so that a leader which has been replaced cannot undo its successor's work with a
-request that was already on its way:
+Reads come from the cache. A write happens only if the cached object differs. It is fenced, so that
+a leader which has been replaced cannot undo its successor's work with a late request:
 
-- An object that is not there is created with POST, never by an apply.
-- An object that is there is applied with its uid and resourceVersion. With the version
+- An object that does not exist is created with POST, never by an apply.
+- An object that exists is applied with its uid and resource version. With the version
   alone a server-side apply recreates a deleted object (tried: 201); with the uid it is
   refused (409).
-- What remains is a late first create: if a new leader has deleted an object for good, a
-  create of the old one that arrives after that brings it back. The new leader sees it come
-  and reconciles again.
+- One case remains, a late create: if the new leader has deleted an object for good, a create
+  of the old leader that arrives after that brings it back. The new leader sees it through its
+  watch and reconciles again.
 
-Who owns a created object's fields (measured on Kubernetes 1.36.4): the API server ignores
-the managedFields that a POST carries, and records what is created, its own defaults too,
-as ours with the operation Update; a later apply records a second entry under the same
-name and takes nothing from the first, so a created field that is no longer wanted would
-stay for ever. Turning the first entry into an Apply entry, as kubectl does, helps but is a
-request of its own. It is made only where it matters: when something was created that is
-not wanted any more, which `quarterdeck.kube.compare` tells from the defaults that it knows.
-An apply that can only create (with a resourceVersion that matches nothing) would spare
-that, but was 15 to 50 % slower than a POST.
+Who owns a created object's fields (measured on Kubernetes 1.36.4): the API server ignores the
+managedFields that a POST carries, and records what is created, its own defaults too, as ours with
+the operation Update; a later apply records a second entry under the same name and leaves the first
+as it is, so a created field that is no longer wanted would stay. Turning the first entry into an
+Apply entry, as kubectl does, helps but is a request of its own. It is sent only if a created field
+is no longer wanted, which `quarterdeck.kube.compare` tells from the server's defaults. An apply
+that can only create (with a resourceVersion that matches nothing) would avoid the request, but was
+15 to 50 % slower than a POST.
 """
 
 from collections.abc import Collection
@@ -41,7 +39,7 @@ T = TypeVar("T", bound=TypedObject | Object)
 
 
 class Objects(Handle[T]):
-    """The objects of one kind, for one operator."""
+    """The objects of one kind, for one operator: reads from the cache, and writes."""
 
     def __init__(
         self,
@@ -51,20 +49,21 @@ class Objects(Handle[T]):
         field_manager: str,
         writes: Collection[Write] = WRITES,
     ) -> None:
-        """Write them through this client, under this name, by these calls."""
+        """Write through this client, as this field manager; only the declared calls are allowed."""
         super().__init__(resource, cache, client, field_manager, writes)
-        # The version in which an object was as desired, by comparison or by the server's word, and
-        # a digest of what was desired. It saves most comparisons; and a comparison that does not
-        # know how the server writes something does not lead to writes for ever.
+        # By key: the resource version in which the object was as desired, by comparison or by the
+        # answer to our apply, and a digest of the desired object. It saves most comparisons, and
+        # prevents endless writes if the server stores a value in a form that the comparison does
+        # not know.
         self._settled: dict[Key, tuple[str, bytes]] = {}
         self._follows_deletions = False
 
     async def ensure(self, desired: Object) -> Object:
-        """The object, made so; it is written only when it is not so already.
+        """Make the object as desired and return it; nothing is written if it is so already.
 
-        `desired` says everything that we want of the object and nothing else: a field that it
-        said before and says no more is removed, and fields of others are left alone. Raises
-        `AlreadyExists` for an object of that name that has another controller.
+        `desired` has every field that we own and no other: a field that was in it before and is
+        missing now is removed, and fields of others stay. Raises `AlreadyExists` if an object of
+        that name has another controller.
         """
         self._declared("ensure")
         key = key_of(desired)
@@ -92,7 +91,7 @@ class Objects(Handle[T]):
         return applied
 
     async def set_status(self, obj: T, status: msgspec.Struct | Object) -> bool:
-        """Whether the status was not so and is now written: what differs, to this very object."""
+        """Write the status of the object if it differs; return whether it was written."""
         self._declared("status")
         was = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
         if was == status:
@@ -120,7 +119,7 @@ class Objects(Handle[T]):
         if not self._follows_deletions:
             self._follows_deletions = True
             self.cache.subscribe(self._forget_deleted)
-        if self.cache.get(key) is not None:  # or its deletion was told already
+        if self.cache.get(key) is not None:  # or it is deleted already
             self._settled[key] = (_version(settled), wanted)
 
     def _forget_deleted(self, change: Change[T]) -> None:
@@ -128,7 +127,7 @@ class Objects(Handle[T]):
             self._settled.pop(change.key, None)
 
     async def _created(self, desired: Object, key: Key) -> Object:
-        """The object after its create, or what was there, if it is ours, unseen by the cache."""
+        """Create the object and return it; if it exists and is ours, return the existing one."""
         try:
             made = await self._client.create(
                 self.resource, self._whole(desired), field_manager=self._manager
@@ -143,9 +142,9 @@ class Objects(Handle[T]):
         return as_plain(made)
 
     async def _with_applied_fields(self, key: Key, live: Object) -> Object:
-        """The object after the fields that we created were recorded as applied by us."""
-        # The cache keeps only our own entries, and all are written. The fence is the version
-        # that was decided upon, not the one that is read now.
+        """The object with the fields that we created recorded as applied by us."""
+        # The cache keeps only our own entries, but all have to be written. The fence has the
+        # version that the decision was made on, not the one that is read now.
         found: T = await self._client.get(self.resource, key.name, key.namespace)
         entries = as_applied(as_plain(found)["metadata"]["managedFields"], self._manager)
         version = live["metadata"]["resourceVersion"]
@@ -169,11 +168,11 @@ def _digest(desired: Object) -> bytes:
 
 
 def _status_operations(obj: TypedObject | Object, before: Object, patch: Object) -> list[Object]:
-    """A status patch for what a merge patch cannot carry, fenced like one."""
+    """A fenced JSON patch of the status, for values that a merge patch cannot express."""
     fences = [
         {"op": "replace", "path": f"/metadata/{field}", "value": value}
         for field, value in fence(obj).items()
     ]
-    # An object without a status has nothing to add to.
+    # An object without a status has no parent to add fields to.
     first = [] if before else [{"op": "add", "path": "/status", "value": {}}]
     return [*fences, *first, *json_patch(before, patch, "/status")]

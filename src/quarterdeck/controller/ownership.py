@@ -1,12 +1,12 @@
-"""Who owns which fields of an object: what managedFields say, and how ownership moves. Pure.
+"""Which field manager owns which fields, from managedFields, and how ownership moves. Pure.
 
-What we create with POST is recorded under our name with the operation Update, and an apply does
-not take fields away from that entry. `objects.py` says when that matters, and `handle.py` when an
-object moves from one owner to another.
+The server records what we create with POST under our name with the operation Update, and an apply
+removes no fields of that entry. `objects.py` explains when that matters; `Handle.claim` moves an
+object from one owner to another.
 
-Of Update entries the server keeps ten, and joins the oldest under the name `ancient-changes`;
-Apply entries stay. So what somebody created or updated before more than ten others did is nobody's
-after that, and no claim, prune or apply finds it.
+The server keeps ten Update entries, and joins the oldest under the name `ancient-changes`; Apply
+entries stay. So when more than ten other managers have updated an object, the ownership of earlier
+creates and updates is lost, and no claim, prune or apply finds it.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from quarterdeck.kube.compare import merged_fields
 
 
 def as_applied(entries: list[Object], manager: str) -> list[Object]:
-    """The entries with what we created recorded as applied, so that an apply can remove it."""
+    """The entries with our created fields recorded as applied, so that an apply can remove them."""
     created = [entry for entry in entries if _is_ours(entry, manager, "Update")]
     applied = [entry for entry in entries if _is_ours(entry, manager, "Apply")]
     others = [entry for entry in entries if entry not in created and entry not in applied]
@@ -24,11 +24,11 @@ def as_applied(entries: list[Object], manager: str) -> list[Object]:
 
 
 def moved(entries: list[Object], old: str, new: str) -> list[Object]:
-    """The entries with all that one manager owns as owned by another, by one Apply entry.
+    """The entries with all fields of the manager `old` in one Apply entry of `new`.
 
-    What the old owner created and what it applied are joined, so that the next apply of the new
-    one removes whatever it does not want. Entries of subresources keep their operation: an apply
-    of the object does not reach what they own.
+    The fields that the old owner created and applied are joined, so that the next apply of the new
+    owner removes those that it does not want. Entries of subresources keep their operation: an
+    apply of the object does not change their fields.
     """
     theirs = [entry for entry in entries if _is_main(entry) and entry.get("manager") == old]
     ours = [entry for entry in entries if _is_ours(entry, new, "Apply")]
@@ -43,13 +43,13 @@ def moved(entries: list[Object], old: str, new: str) -> list[Object]:
             same["fieldsV1"] = merged_fields(same.get("fieldsV1") or {}, mine.get("fieldsV1") or {})
     if not theirs:
         return [*kept, *ours]
-    # Their Apply entry first: it says in which version the fields are written.
+    # Their Apply entry first: the joined entry gets its apiVersion.
     theirs.sort(key=lambda entry: entry.get("operation") != "Apply")
     return [*kept, {**_as_applied([*ours, *theirs]), "manager": new}]
 
 
 def owns_labels(live: Object, manager: str, labels: Iterable[str]) -> bool:
-    """Whether a manager has written each of these labels of an object."""
+    """Whether the manager owns each of these labels of the object."""
     owned: Object = {}
     for entry in live["metadata"].get("managedFields") or ():
         if entry.get("manager") == manager and _is_main(entry):
@@ -59,7 +59,7 @@ def owns_labels(live: Object, manager: str, labels: Iterable[str]) -> bool:
 
 
 def _as_applied(entries: list[Object]) -> Object:
-    """One Apply entry for all; the first one says the rest."""
+    """One Apply entry with all fields; the rest is taken from the first entry."""
     fields: Object = {}
     for entry in entries:
         fields = merged_fields(fields, entry.get("fieldsV1") or {})
@@ -67,7 +67,7 @@ def _as_applied(entries: list[Object]) -> Object:
 
 
 def _is_main(entry: Object) -> bool:
-    """Whether an entry is of writes to the object itself, not to a subresource."""
+    """Whether the entry is about the object itself, not about a subresource."""
     return not entry.get("subresource")
 
 
@@ -78,5 +78,5 @@ def _is_ours(entry: Object, manager: str, operation: str) -> bool:
 
 
 def _identity(entry: Object) -> tuple[object, ...]:
-    """What tells two entries apart for the server."""
+    """What identifies an entry for the server."""
     return tuple(entry.get(it) for it in ("manager", "operation", "apiVersion", "subresource"))

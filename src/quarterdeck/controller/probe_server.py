@@ -1,7 +1,7 @@
-"""What `/healthz`, `/readyz` and `/metrics` answer.
+"""Answers `/healthz`, `/readyz` and `/metrics`.
 
-`probes` imports this module when the process has better things to wait for: the HTTP library and
-that of the metrics take longer to import than all that a process needs to start its watches.
+`probes` imports this module while the process waits for its first lists: the libraries for HTTP and
+metrics take longer to import than everything that the watches need.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 Answer = Callable[[web.Request], Awaitable[web.Response]]
 Readiness = Callable[[], Mapping[str, str]]
-"""For each operator why it is not ready; empty text for one that is."""
+"""By operator: why it is not ready; empty if it is ready."""
 
 
 @asynccontextmanager
 async def answering(
     readiness: Readiness, registry: CollectorRegistry
 ) -> AsyncIterator[Callable[[], asyncio.BaseProtocol]]:
-    """What answers a connection; the end of the context closes those that are open."""
+    """A factory of protocols that answer requests; the end of the context closes connections."""
     app = web.Application()
     app.add_routes(
         [

@@ -1,11 +1,11 @@
 """The small HTTP server of every operator process: `/healthz`, `/readyz`, `/metrics`.
 
-It listens on loopback unless it is told otherwise. `/healthz` says that the event loop
-turns; `/readyz` says for each operator whether it can work, and why not, in one line.
-A replica that stands by is ready: it is as good as a standby can be.
+It listens on loopback by default. `/healthz` answers while the event loop runs; `/readyz` says for
+each operator whether it can work and, in one line, why not. A replica that does not lead is ready
+too.
 
-The address is bound first, so that a process that cannot have it ends before it does anything.
-It is served later, while the first lists are on their way.
+The address is bound first, so that a process whose address is in use ends before it does anything.
+Requests are answered later, while the first lists are under way.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ log = logs.get_logger("controller.probes")
 
 
 class ProbeAddressError(Exception):
-    """The address cannot be listened on; the one line says which and why."""
+    """The process cannot listen on the address; the message says why, in one line."""
 
 
 class Probes:
-    """The probes' address: bound from when it is entered, answered from when it is served."""
+    """The probes' address: entering the context binds it, `serve` answers requests."""
 
     _listener: asyncio.Server
 
@@ -54,11 +54,11 @@ class Probes:
         await self._served.aclose()
 
     async def load(self) -> None:
-        """Import what answers, in a thread: the event loop has the first lists to send."""
+        """Import the server in a thread, because the event loop has the first lists to send."""
         await asyncio.to_thread(_load)
 
     async def serve(self, readiness: "Readiness", registry: "CollectorRegistry") -> str:
-        """Answer from now on; gives the address, with the port that was picked for 0."""
+        """Answer requests from now on; return the address, with the chosen port for port 0."""
         from quarterdeck.controller.probe_server import answering
 
         self._answering = await self._served.enter_async_context(answering(readiness, registry))
@@ -83,13 +83,13 @@ def _load() -> None:
 async def serve_probes(
     address: str, readiness: "Readiness", registry: "CollectorRegistry"
 ) -> AsyncIterator[str]:
-    """Serve while the context lasts; gives the address, with the port that was picked for 0."""
+    """Serve while the context lasts; give the address, with the chosen port for port 0."""
     async with Probes(address) as probes:
         yield await probes.serve(readiness, registry)
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Host and port; `:8080` is every interface, as in Go programs."""
+    """Host and port; `:8080` means every interface, as in Go programs."""
     host, separator, port = address.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
         raise ProbeAddressError(

@@ -1,10 +1,9 @@
-"""A process that runs operators: signals, probes, and what ends it.
+"""Runs operators in one process: signals, probes, and the end.
 
-Operators are independent: each has its own field manager, Lease and fenced client, and one
-that cannot be set up, or waits for a resource type, is reported by `/readyz` and does not
-keep the others from working. They share the connection's settings, the caches and the
-metrics. What they share in fate is the end: a crashed controller or a lost Lease takes the
-process down, because nobody knows what state is left in it.
+Operators are independent: each has its own field manager, Lease and client. If an operator cannot
+be set up, or waits for a resource type, `/readyz` reports it and the others work. Operators share
+the connection's settings, the caches and the metrics. They end together: a crashed controller or a
+lost Lease ends the process, because its state in memory is no longer known to be good.
 """
 
 import asyncio
@@ -18,16 +17,16 @@ import msgspec
 
 from quarterdeck.api.meta import Key
 from quarterdeck.controller.caches import Caches
+from quarterdeck.controller.controller_set import ProcessContext
 from quarterdeck.controller.election import Candidate, LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.lease import Lease
 from quarterdeck.controller.manager import Manager
-from quarterdeck.controller.members import Shared
 from quarterdeck.controller.metrics import Metrics
 from quarterdeck.controller.probes import Probes
 from quarterdeck.controller.tasks import endless
 from quarterdeck.kube import Client, Connection
-from quarterdeck.kube.cache import FOLLOW_LIMIT
+from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.log import get_logger
 
@@ -43,29 +42,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a process runs its operators."""
 
     identity: str
-    """Who we are in a Lease: the pod's name and a random part."""
+    """The holder identity in a Lease: the pod's name and a random part."""
     namespace: str = ""
-    """Watch only this namespace; all when empty."""
+    """Watch only this namespace; all if empty."""
     election: Timing | None = None
-    """The times of leader election; None to lead without asking."""
+    """The times of leader election; None to lead without a Lease."""
     probe_address: str = "127.0.0.1:8081"
     release_version: str = ""
-    """The version of the release that the process belongs to; empty outside of one."""
-    watch_grace_period: float = FOLLOW_LIMIT
+    """The version of the process's release; empty outside of a release."""
+    watch_grace_period: float = WATCH_GRACE_PERIOD
     """Seconds that an operator may be without one of its watches before it is not ready."""
     drain: float = 20.0
-    """Seconds that running reconciles have to end after a SIGTERM."""
+    """Seconds that running reconciles have to finish after a SIGTERM."""
 
 
 class Operator(msgspec.Struct, frozen=True, kw_only=True):
-    """One operator, as a process runs it."""
+    """One operator for a process to run."""
 
     name: str
     setup: Callable[[Manager], None]
     field_manager: str
     lease_namespace: str
     lease_name: str
-    """Empty for an operator whose replicas all work at once."""
+    """Empty for an operator without leader election, whose replicas all work at once."""
 
 
 class NothingToRun(Exception):  # noqa: N818 - reads as what happened
@@ -84,11 +83,11 @@ class Process:
         self._failed: dict[str, str] = {}
 
     def readiness(self) -> dict[str, str]:
-        """For each operator why it is not ready; empty text for one that is."""
+        """By operator: why it is not ready; empty if it is ready."""
         return {manager.name: manager.trouble for manager in self._managers} | self._failed
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT; raises what ended the process otherwise."""
+        """Run until SIGTERM or SIGINT; raise what ends the process otherwise."""
         async with AsyncExitStack() as stack:
             reader = await stack.enter_async_context(self._client())
             caches = Caches(reader, [operator.field_manager for operator in self._operators])
@@ -97,7 +96,7 @@ class Process:
             probes = await stack.enter_async_context(Probes(self._settings.probe_address))
             stop = stack.enter_context(_signals())
             for manager in self._managers:
-                manager.seal()
+                manager.finish_setup()
             await asyncio.gather(*(manager.take_lease_if_free() for manager in self._managers))
             caching = asyncio.create_task(endless("caches", caches.run(clients)), name="caches")
             await self._run_managers(stop, caching, probes)
@@ -105,7 +104,7 @@ class Process:
     async def _run_managers(
         self, stop: asyncio.Event, caching: "asyncio.Task[None]", probes: Probes
     ) -> None:
-        """Run the managers until told to stop or one of them ends, and see them out."""
+        """Run the managers until `stop` is set or one of them ends, then stop them all."""
         tasks = [
             asyncio.create_task(endless(f"operator {it.name}", it.run()), name=it.name)
             for it in self._managers
@@ -123,7 +122,7 @@ class Process:
             for task in ended:
                 task.cancel()
             ends = await asyncio.gather(*ended, return_exceptions=True)
-            # Only now that nothing runs any more may somebody else lead.
+            # Another replica may lead only now that nothing runs any more.
             await asyncio.gather(*(it.close() for it in self._managers))
         for end in ends:
             if isinstance(end, Exception):
@@ -133,8 +132,8 @@ class Process:
                 raise why
 
     async def _set_up(self, stack: AsyncExitStack, caches: Caches, reader: Client) -> None:
-        """Make the managers; an operator that fails here is reported and left out."""
-        shared = Shared(
+        """Make the managers; an operator whose `setup` fails is reported and left out."""
+        shared = ProcessContext(
             caches=caches,
             metrics=self._metrics,
             clock=time.monotonic,
@@ -151,26 +150,26 @@ class Process:
             except (Exception, SystemExit) as error:
                 log.exception("operator failed to start", operator=operator.name)
                 self._failed[operator.name] = f"failed to start: {error}"
-                manager.give_up()
+                manager.discard()
             else:
                 self._managers.append(manager)
         if not self._managers:
             raise NothingToRun("; ".join(f"{n}: {why}" for n, why in self._failed.items()))
 
     def _manager(
-        self, operator: Operator, shared: Shared, client: Client, unfenced: Client
+        self, operator: Operator, shared: ProcessContext, client: Client, replica_client: Client
     ) -> Manager:
-        lease = self._lease(operator, unfenced)
+        lease = self._lease(operator, replica_client)
         if lease is not None:
             client.before_write = lease.check
         manager = Manager(
             operator.name,
             shared=shared,
             client=client,
-            unfenced=unfenced,
+            replica_client=replica_client,
             field_manager=operator.field_manager,
             events=Recorder(
-                unfenced,
+                replica_client,
                 controller=f"quarterdeck.dev/{operator.name}",
                 instance=self._settings.identity,
                 clock=time.monotonic,
@@ -199,7 +198,7 @@ class Process:
 
 
 def root_cause(error: Exception) -> Exception:
-    """The one fault to tell about; lost leadership before all others."""
+    """The one error to report of a group; lost leadership before all others."""
     leaves = list(_leaves(error))
     return next((leaf for leaf in leaves if isinstance(leaf, LeadershipLost)), leaves[0])
 
@@ -214,7 +213,7 @@ def _leaves(error: Exception) -> Iterator[Exception]:
 
 @contextmanager
 def _signals() -> Iterator[asyncio.Event]:
-    """Set at the first SIGTERM or SIGINT; the second one ends the process at once."""
+    """An event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)

@@ -1,13 +1,13 @@
 """Which key is reconciled next, and when.
 
-A key is in the queue at most once, and never runs twice at the same time: what arrives
-while it runs is one more run afterwards. Keys that are ready run in the order they came.
-A run that begins answers everything known so far, so it cancels the key's delay; its
-result sets the next one.
+A key is in the queue at most once, and never runs twice at the same time: events that arrive while
+it runs cause one more run afterwards. Ready keys run in the order in which they were added. A run
+that starts covers everything known so far, so it cancels the key's delay; its result sets the next
+delay.
 
-Pure: no tasks and no waiting. The clock is passed in, and whoever waits for keys is told
-through `on_ready` (see `controller.py`). `add` is the hot path of every watch event, so
-what is counted there is a plain integer that `metrics.py` reads when it is asked.
+Pure: no tasks and no waiting. The clock is passed in, and `on_ready` wakes the workers (see
+`controller.py`). `add` is the hot path of every watch event, so its counters are plain integers
+that `metrics.py` reads at a scrape.
 """
 
 import random
@@ -20,11 +20,11 @@ from quarterdeck.controller.metrics import Histogram
 from quarterdeck.controller.rate import TokenBucket
 from quarterdeck.kube.backoff import Backoff
 
-HOLD = 1.0
-"""A failing key runs at most about once in so many seconds, however many events come for it.
+FAILING_INTERVAL = 1.0
+"""A failing key runs about once in this many seconds at most, however many events arrive.
 
-Without this, a reconcile that writes and then fails would be woken by its own write, past
-any back-off. It is also the longest that the repair of a broken object waits to be seen.
+Without this, a reconcile that writes and then fails would be woken by its own write, without any
+back-off. It is also the longest delay until the repair of a broken object takes effect.
 """
 
 
@@ -41,17 +41,18 @@ class Queue:
     ) -> None:
         self._clock = clock
         self._backoff = backoff or Backoff()
-        # Retries over all keys: an outage that failed thousands of them is over in a minute.
+        # Limits the retries of all keys together: thousands of failed keys are retried within a
+        # minute.
         self._rate = rate or TokenBucket(rate=100, burst=500)
         self._dice = dice
         self._ready: deque[Key] = deque()
-        self._waiting: dict[Key, float] = {}  # ready, or to run again; since when
+        self._waiting: dict[Key, float] = {}  # ready, or to run again after this run; since when
         self._running: dict[Key, float] = {}  # since when
         self._failures: dict[Key, int] = {}
-        self._held: dict[Key, float] = {}  # failing keys: not before then
+        self._held: dict[Key, float] = {}  # failing keys: the earliest time of the next run
         self._delays: Delays[Key] = Delays()
         self.on_ready: Callable[[], None] | None = None
-        """Called when there may be a key to take, or one due earlier than `next_due` said."""
+        """Called when a key may be ready, or is due earlier than `next_due` said."""
         self.adds = 0
         self.retries = 0
         self.queue_seconds = Histogram()
@@ -63,11 +64,11 @@ class Queue:
 
     @property
     def running(self) -> dict[Key, float]:
-        """The keys that run now and since when; not to be changed."""
+        """The keys that run now, and since when; do not change it."""
         return self._running
 
     def add(self, key: Key) -> None:
-        """Run the key as soon as a worker is free, and once more if it runs now."""
+        """Run the key as soon as a worker is free; if it runs now, run it once more afterwards."""
         if key in self._waiting:
             return
         now = self._clock()
@@ -80,7 +81,7 @@ class Queue:
             self._make_ready(key)
 
     def take(self) -> Key | None:
-        """The next key, which now runs; None when none is ready."""
+        """Take the next key, which counts as running from now on; None if none is ready."""
         now = self._clock()
         if self._delays:
             self._promote(now)
@@ -93,20 +94,20 @@ class Queue:
         return key
 
     def next_due(self) -> float | None:
-        """When the next delayed key is due; None when none is delayed."""
+        """When the next delayed key is due; None if none is delayed."""
         return self._delays.next()
 
-    def given_up(self, key: Key) -> None:
-        """The run failed, and only a change can help: it is not tried again, but held."""
+    def give_up(self, key: Key) -> None:
+        """End a run that failed on an invalid object: do not retry it until the object changes."""
         self._failures.pop(key, None)
         self._end(key)
-        # Told on the object, the fault wakes its own key.
-        held = self._held[key] = self._clock() + HOLD
+        # The status that reports the fault wakes the key again: delay that run.
+        held = self._held[key] = self._clock() + FAILING_INTERVAL
         if self._waiting.pop(key, None) is not None:
             self._schedule(key, held)
 
     def done(self, key: Key, *, requeue_after: float | None = None) -> float:
-        """The run ended well; the seconds it took."""
+        """End a run that succeeded; return the seconds that it took."""
         if self._failures:
             self._failures.pop(key, None)
         if self._held:
@@ -119,13 +120,13 @@ class Queue:
         return took
 
     def retry(self, key: Key) -> float:
-        """The run failed; the seconds until it is tried again."""
+        """End a run that failed; return the seconds until the retry."""
         self._end(key)
         now = self._clock()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         own = self._backoff.delay(failures, self._dice)
         delay = max(own, self._rate.reserve(now))
-        self._held[key] = now + min(delay, HOLD)
+        self._held[key] = now + min(delay, FAILING_INTERVAL)
         self.retries += 1
         self._schedule(key, now + delay)
         if self._waiting.pop(key, None) is not None:
@@ -143,12 +144,12 @@ class Queue:
             self.on_ready()
 
     def _schedule(self, key: Key, due: float) -> None:
-        """Run the key then, unless it is to run earlier anyway."""
+        """Run the key at that time, unless it is due earlier already."""
         if self._delays.put(key, due) and self.on_ready is not None:
             self.on_ready()
 
     def _promote(self, now: float) -> None:
-        """Make ready what is due."""
+        """Make the keys ready that are due."""
         while (one := self._delays.take(now)) is not None:
             key, due = one
             if key in self._waiting:

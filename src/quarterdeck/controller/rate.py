@@ -1,8 +1,8 @@
-"""A rate over everything, by a token bucket. Pure: the time is passed in."""
+"""Limits a rate by a token bucket. Pure: the time is passed in."""
 
 
 class TokenBucket:
-    """A rate over everything: `burst` at once, then `rate` a second."""
+    """Allows `burst` at once, then `rate` a second."""
 
     __slots__ = ("_at", "_burst", "_rate", "_tokens")
 
@@ -13,13 +13,13 @@ class TokenBucket:
         self._at: float | None = None
 
     def reserve(self, now: float) -> float:
-        """Take a token, from the future if need be; the seconds until it may be used."""
+        """Take a token, a future one if need be; return the seconds until it may be used."""
         self._refill(now)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one now."""
+        """Take a token if there is one; return whether there was."""
         self._refill(now)
         if self._tokens < 1:
             return False
@@ -27,7 +27,7 @@ class TokenBucket:
         return True
 
     def is_full(self, now: float) -> bool:
-        """Whether it is as good as a new one."""
+        """Whether all tokens are back, as in a new bucket."""
         self._refill(now)
         return self._tokens >= self._burst
 

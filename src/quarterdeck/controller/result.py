@@ -1,4 +1,4 @@
-"""What a reconcile returns, and the one error that is not tried again."""
+"""What a reconcile returns, and the one error that is not retried."""
 
 import msgspec
 
@@ -15,11 +15,11 @@ DONE = Result()
 
 
 VALUE_LIMIT = 500
-"""The most characters of a wrong value that are quoted: its remedy is to be read too."""
+"""The most characters of a wrong value in a message, so that the remedy stays readable."""
 
 
 class InvalidSpec(Exception):  # noqa: N818 - reads as what it is: an invalid spec
-    """The object has to be changed by its author; it is not tried again until then."""
+    """The author must change the object; it is not reconciled again until then."""
 
     def __init__(self, field: str, value: object, remedy: str) -> None:
         shown = repr(value)

@@ -6,17 +6,17 @@ from quarterdeck.kube.selector import EVERYTHING, LabelSelector
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Some objects of a kind; all of them by default."""
+    """Which objects of a kind; all by default."""
 
     namespace: str = ""
-    """Only those of this namespace."""
+    """Only the objects in this namespace."""
     name: str = ""
-    """Only the one of this name."""
+    """Only the object with this name."""
     labels: LabelSelector = EVERYTHING
     fields: str = ""
     """A field selector, as `status.phase=Running`."""
     all_managed_fields: bool = False
-    """Keep the managedFields of everybody, not only those of the process's own operators."""
+    """Keep the managedFields of all managers, not only of the process's own operators."""
     optional: bool = False
     """Do not wait for the resource type: there are no objects until it is installed."""
 

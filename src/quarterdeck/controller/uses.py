@@ -1,7 +1,7 @@
-"""What an operator asks the API server for, recorded as its manager is asked. Pure.
+"""The requests that an operator declares to its manager. Pure.
 
-Roles are derived from it. Events and the operator's own Lease are not in it: each operator needs
-the same rights for those.
+Roles are derived from them. Requests for events and for the operator's own Lease are not included:
+each operator needs the same rights for those.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,14 @@ from quarterdeck.controller.selection import Selection
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 Write = Literal["ensure", "create", "patch", "delete", "prune", "status", "claim", "finalizer"]
-"""What an operator may say that it will call on `Objects`; `status` is `set_status`."""
+"""The calls on `Objects` that an operator can declare; `status` is `set_status`."""
 
 WRITES: frozenset[Write] = frozenset(get_args(Write))
 
 _READ: tuple[Verb, ...] = ("list", "watch")
 _VERBS: dict[Write, tuple[Verb, ...]] = {
-    # An object that its cache does not have is created; one that is there all the same is read.
+    # `ensure` creates an object that its cache does not have, and reads one that exists all the
+    # same.
     "ensure": ("get", "create", "patch"),
     "create": ("create",),
     "patch": ("patch",),
@@ -33,20 +34,20 @@ _VERBS: dict[Write, tuple[Verb, ...]] = {
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """Some verbs on some objects of a kind."""
+    """Verbs that an operator uses on objects of a kind."""
 
     resource: Resource[Object]
-    """The kind; always its plain twin."""
+    """The kind, untyped."""
     namespace: str = ""
-    """Only in this namespace; empty for all, and for a kind that is in none."""
+    """Only in this namespace; empty for all namespaces, and for a cluster-scoped kind."""
     name: str = ""
-    """Only the object of this name; empty for all."""
+    """Only the object with this name; empty for all."""
     subresource: str = ""
     verbs: frozenset[Verb]
 
 
 class UndeclaredWrite(Exception):  # noqa: N818 - reads as what it is
-    """An operator writes what it did not say that it would."""
+    """An operator made a write that it did not declare."""
 
     def __init__(self, kind: str, write: str) -> None:
         super().__init__(
@@ -55,26 +56,30 @@ class UndeclaredWrite(Exception):  # noqa: N818 - reads as what it is
         )
 
 
-def reading(resource: Resource[Any], selection: Selection) -> list[Use]:
-    """What a cache needs."""
-    return using(resource, selection, _READ)
+def uses_of_cache(resource: Resource[Any], selection: Selection) -> list[Use]:
+    """The requests of a cache."""
+    return uses_of_verbs(resource, selection, _READ)
 
 
-def writing(resource: Resource[Any], selection: Selection, writes: Iterable[Write]) -> list[Use]:
-    """What the calls that were declared need."""
+def uses_of_writes(
+    resource: Resource[Any], selection: Selection, writes: Iterable[Write]
+) -> list[Use]:
+    """The requests of the declared calls."""
     return [
         use
         for write in writes
-        for use in using(resource, selection, _VERBS[write], "status" if write == "status" else "")
+        for use in uses_of_verbs(
+            resource, selection, _VERBS[write], "status" if write == "status" else ""
+        )
     ]
 
 
-def using(
+def uses_of_verbs(
     resource: Resource[Any], selection: Selection, verbs: Iterable[Verb], subresource: str = ""
 ) -> list[Use]:
     """These verbs on these objects."""
     verbs = frozenset(verbs)
-    # A create names no object that could be compared, so no role can limit it to a name.
+    # A create request has no name in its path, so a role cannot limit it to one.
     named, unnamed = verbs - {"create"}, verbs & {"create"}
     namespace = selection.namespace if resource.namespaced else ""
     return [
@@ -90,8 +95,8 @@ def using(
     ]
 
 
-def joined(uses: Iterable[Use]) -> tuple[Use, ...]:
-    """The uses with one for all verbs on the same objects, in a fixed order."""
+def merged_uses(uses: Iterable[Use]) -> tuple[Use, ...]:
+    """The uses in a fixed order, with one use for all verbs on the same objects."""
     verbs: dict[tuple[str, str, str, str, str], frozenset[Verb]] = {}
     first: dict[tuple[str, str, str, str, str], Use] = {}
     for use in uses:

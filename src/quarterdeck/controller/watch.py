@@ -1,9 +1,9 @@
-"""From a changed object to the keys that have to be reconciled.
+"""Maps a changed object to the keys that have to be reconciled.
 
-A watch is of objects that the manager was asked for, says which changes matter, and maps an
-object to keys: its own, its owner's, that of a singleton, what its labels or a function say.
-Old and new object are both mapped, so that an object which moves from one owner to another wakes
-both.
+A watch has the objects of `manager.objects`, a predicate for the changes that count, and a function
+from an object to keys: its own key, its owner's, that of a singleton, the one in its labels. The
+old and the new object are both mapped, so that an object which moves from one owner to another
+wakes both.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ def to_self(obj: TypedObject | Object) -> Iterable[Key]:
 
 
 def to_owner(owner: Resource[Any]) -> Callable[[TypedObject | Object], Iterable[Key]]:
-    """Reconcile the object of this kind that controls the one that changed."""
+    """Reconcile the owner of this kind that controls the changed object."""
 
     def keys(obj: TypedObject | Object) -> Iterable[Key]:
         reference = controller_of(obj)
@@ -43,7 +43,7 @@ def to_owner(owner: Resource[Any]) -> Callable[[TypedObject | Object], Iterable[
 
 
 def to_singleton(key: Key) -> Callable[[TypedObject | Object], Iterable[Key]]:
-    """Reconcile this one, whatever changed."""
+    """Reconcile this key, whatever changed."""
     keys = (key,)
     return lambda _obj: keys
 
@@ -51,10 +51,10 @@ def to_singleton(key: Key) -> Callable[[TypedObject | Object], Iterable[Key]]:
 def to_labelled(
     name: str, *, namespace: str = "", namespaced: bool = True
 ) -> Callable[[TypedObject | Object], Iterable[Key]]:
-    """Reconcile what the labels of the object that changed name; nothing where they are missing.
+    """Reconcile the object that the labels of the changed object name; nothing without labels.
 
-    `name` and `namespace` are the labels. Without a label for it, the namespace is the one that
-    the object is in, or none if what is named is not `namespaced`.
+    `name` and `namespace` are the keys of the labels. Without `namespace`, the namespace is that of
+    the changed object, or none if `namespaced` is False.
     """
 
     def keys(obj: TypedObject | Object) -> Iterable[Key]:
@@ -68,7 +68,7 @@ def to_labelled(
 
 
 def spec_changed(old: TypedObject | Object | None, new: TypedObject | Object | None) -> bool:
-    """Whether more than status and metadata changed: appeared, went, is going, or new spec."""
+    """Whether the object was created or deleted, is being deleted, or has a new generation."""
     if old is None or new is None:
         return True
     return _generation(old) != _generation(new)
@@ -81,13 +81,13 @@ def _generation(obj: TypedObject | Object) -> tuple[object, object]:
 
 
 class Watch(msgspec.Struct, Generic[T], frozen=True):
-    """Which objects wake a controller, and for which keys."""
+    """The objects that wake a controller, and for which keys."""
 
     source: Objects[T] | Cache[T]
-    """What `manager.objects` or `manager.cache` gave."""
+    """The result of `manager.objects` or `manager.cache`."""
     map: Mapping[T] = to_self
     predicate: Predicate[T] | None = None
-    """Whether a change matters; None is for an object that is not there before or after."""
+    """Whether a change from the old to the new object counts; None if there is no object."""
 
     @property
     def cache(self) -> Cache[T]:
@@ -95,7 +95,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
         return self.source.cache if isinstance(self.source, Objects) else self.source
 
     def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
-        """What to call for each change; it is the hot path of every watch event."""
+        """The handler of each change; it is the hot path of every watch event."""
         mapping, predicate = self.map, self.predicate
 
         def changed(change: Change[T]) -> None:

@@ -48,7 +48,7 @@ LONGEST_PAUSE = 30.0
 """The most seconds between two tries, whatever the server asks for."""
 BLIP = 2.0
 """Seconds without the server that do not count as an outage: a watch was cut and reopened."""
-FOLLOW_LIMIT = 30.0
+WATCH_GRACE_PERIOD = 30.0
 """Seconds without the server after which the objects of a cache count as old."""
 MISSING_PAUSE = 5.0
 """The most seconds between two requests for a resource type that the server does not have."""

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from quarterdeck.api.meta import DEPLOYMENTS, Key, Object
-from quarterdeck.controller.following import following
+from quarterdeck.controller.cache_tasks import running_caches
 from quarterdeck.kube import Cache, Client, load_kubeconfig
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.testing.answers import (
@@ -123,7 +123,7 @@ class AnswerMonitor:
             deployments: Cache[Object] = Cache(client, DEPLOYMENTS)
             operators.subscribe(lambda it: self._operator_changed(it.key, it.new))
             deployments.subscribe(lambda it: self._deployment_changed(it.key, it.new))
-            async with following(deployments, operators):
+            async with running_caches(deployments, operators):
                 self._synced.set()
                 await asyncio.Event().wait()
 

@@ -21,7 +21,7 @@ from quarterdeck.controller import (
     Watch,
     to_singleton,
 )
-from quarterdeck.controller.following import following
+from quarterdeck.controller.cache_tasks import running_caches
 from quarterdeck.kube import Cache, Client, NotFound, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import requests_by
@@ -264,7 +264,7 @@ async def test_a_group_that_starts_and_stops_many_times_leaves_nothing_behind(
             len(asyncio.all_tasks()),
             sum(it.startswith("socket:") for it in links()),
             len(switched.secrets.cache._store._subscribers),
-            len(switched.group._at_work),
+            len(switched.group._running),
             len(process._metrics.controllers._controllers),
         )
 
@@ -371,7 +371,7 @@ async def test_a_kind_that_comes_again_as_another_one_leaves_no_objects_behind(
                     await asyncio.sleep(0.05)
                 else:
                     break
-        async with following(cache):
+        async with running_caches(cache):
             assert len(cache) == 1
         await gone()
         await client.create(CRDS, definition_of(group_name, scope, version))

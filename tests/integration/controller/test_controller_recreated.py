@@ -13,7 +13,7 @@ from tests.integration.controller.writer import Writer
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES
 from quarterdeck.controller import Finalizer, Objects
-from quarterdeck.controller.metadata import is_going
+from quarterdeck.controller.metadata import is_being_deleted
 from quarterdeck.kube import Client, Conflict, NotFound
 from quarterdeck.localcluster import ControlPlane
 
@@ -98,7 +98,7 @@ async def until_going(objects: Any, key: Key) -> Object:
     async with asyncio.timeout(60):
         while True:
             obj: Object | None = objects.get(key)
-            if obj is not None and is_going(obj):
+            if obj is not None and is_being_deleted(obj):
                 return obj
             await asyncio.sleep(0.02)
 

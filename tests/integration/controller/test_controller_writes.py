@@ -17,7 +17,7 @@ from quarterdeck.controller import (
     Watch,
     to_singleton,
 )
-from quarterdeck.controller.metadata import is_going
+from quarterdeck.controller.metadata import is_being_deleted
 from quarterdeck.kube import (
     Client,
     Conflict,
@@ -130,7 +130,7 @@ async def test_absent_deletes_once_and_says_when_the_object_is_gone(
     async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
         assert not await config_maps.absent(key)
         async with asyncio.timeout(60):
-            while not is_going(config_maps.get(key) or {"metadata": {}}):  # noqa: ASYNC110
+            while not is_being_deleted(config_maps.get(key) or {"metadata": {}}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         assert not await config_maps.absent(key)
         assert writer.tries() == ["delete 200"]

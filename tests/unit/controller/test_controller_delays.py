@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.controller.delays import SPARE, Delays
+from quarterdeck.controller.delays import KEPT_CANCELLED, Delays
 
 
 def taken(delays: Delays[str], now: float) -> list[tuple[str, float]]:
@@ -54,7 +54,7 @@ def test_a_key_that_is_put_and_dropped_for_ever_takes_no_memory() -> None:
     for number in range(10_000):
         delays.put("x", float(number))
         delays.drop("x")
-    assert len(delays._heap) <= 2 * len(delays) + SPARE
+    assert len(delays._heap) <= 2 * len(delays) + KEPT_CANCELLED
 
 
 steps = st.lists(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from quarterdeck.api.meta import Object
-from quarterdeck.controller.election import Candidate, Timing, Wait, Write
+from quarterdeck.controller.election import Candidate, Timing, Wait, WriteLease
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 TIMING = Timing(duration=15, deadline=10, retry=2)
@@ -33,7 +33,7 @@ def lease(holder: str, *, version: str = "1", transitions: int = 3, **spec: obje
 
 def test_a_lease_that_does_not_exist_is_created() -> None:
     step = candidate().look(None, now=0, wall=WALL)
-    assert isinstance(step, Write)
+    assert isinstance(step, WriteLease)
     assert step.verb == "create"
     assert step.lease["metadata"] == {"namespace": "ns", "name": "lease"}
     assert step.lease["spec"] == {
@@ -47,7 +47,7 @@ def test_a_lease_that_does_not_exist_is_created() -> None:
 
 def test_a_lease_that_was_handed_back_is_taken_at_once() -> None:
     step = candidate().look(lease("", preferredHolder="x"), now=0, wall=WALL)
-    assert isinstance(step, Write)
+    assert isinstance(step, WriteLease)
     assert step.verb == "update"
     assert step.lease["spec"]["leaseTransitions"] == 4
     assert step.lease["spec"]["preferredHolder"] == "x", "fields that we do not know stay"
@@ -59,14 +59,14 @@ def test_somebody_elses_lease_is_taken_only_when_it_stood_still_for_its_duration
     me = candidate()
     assert me.look(lease("other"), now=100, wall=WALL) == Wait(2, "other")
     assert me.look(lease("other"), now=114, wall=WALL) == Wait(1, "other")
-    assert isinstance(me.look(lease("other"), now=115, wall=WALL), Write)
+    assert isinstance(me.look(lease("other"), now=115, wall=WALL), WriteLease)
 
 
 def test_a_renewal_that_we_see_starts_the_wait_again() -> None:
     me = candidate()
     me.look(lease("other", version="1"), now=100, wall=WALL)
     assert isinstance(me.look(lease("other", version="2"), now=115, wall=WALL), Wait)
-    assert isinstance(me.look(lease("other", version="2"), now=130, wall=WALL), Write)
+    assert isinstance(me.look(lease("other", version="2"), now=130, wall=WALL), WriteLease)
 
 
 def test_times_that_another_machine_wrote_do_not_matter() -> None:
@@ -78,7 +78,7 @@ def test_times_that_another_machine_wrote_do_not_matter() -> None:
 def test_renewing_keeps_the_time_of_taking_and_the_number_of_transitions() -> None:
     mine = lease("me", acquireTime="then", transitions=7)
     step = candidate().look(mine, now=0, wall=WALL)
-    assert isinstance(step, Write)
+    assert isinstance(step, WriteLease)
     assert step.lease["spec"]["acquireTime"] == "then"
     assert step.lease["spec"]["leaseTransitions"] == 7
 
@@ -107,7 +107,7 @@ def test_a_duration_of_part_of_a_second_is_rounded_up() -> None:
         namespace="", name="l", identity="me", timing=Timing(duration=2.5, deadline=2, retry=1)
     )
     step = me.look(None, now=0, wall=WALL)
-    assert isinstance(step, Write)
+    assert isinstance(step, WriteLease)
     assert step.lease["spec"]["leaseDurationSeconds"] == 3
 
 
@@ -135,7 +135,7 @@ class NeverTwoLeaders(RuleBasedStateMachine):
         self.server: Object | None = None
         self.version = 0
         self.all = [candidate(f"c{i}") for i in range(3)]
-        self.on_the_way: list[tuple[Candidate, Write, float]] = []
+        self.on_the_way: list[tuple[Candidate, WriteLease, float]] = []
 
     @rule(seconds=st.floats(0, 20))
     def time_passes(self, seconds: float) -> None:
@@ -144,7 +144,7 @@ class NeverTwoLeaders(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2))
     def look(self, who: int) -> None:
         step = self.all[who].look(self.server, now=self.now, wall=WALL)
-        if isinstance(step, Write):
+        if isinstance(step, WriteLease):
             self.on_the_way.append((self.all[who], step, self.now))
 
     @rule(data=st.data())

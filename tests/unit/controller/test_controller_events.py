@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.controller.events import NOTE_LIMIT, Create, EventBook, EventKey, shortened
+from quarterdeck.controller.events import NOTE_LIMIT, Create, EventCorrelator, EventKey, shortened
 
 WALL = datetime(2026, 1, 2, tzinfo=UTC)
 ABOUT = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u", "namespace": "ns"}
@@ -27,7 +27,7 @@ def key(note: str = "same", name: str = "x", namespace: str = "ns") -> EventKey:
 
 class Clock:
     def __init__(self) -> None:
-        self.book = EventBook(controller="quarterdeck.dev/test", instance="pod-1")
+        self.book = EventCorrelator(controller="quarterdeck.dev/test", instance="pod-1")
         self.now = 0.0
 
     def say(self, what: EventKey) -> Create | None:
@@ -90,7 +90,7 @@ def test_something_else_is_another_event(clock: Clock) -> None:
 
 def test_after_a_long_silence_the_same_is_a_new_event(clock: Clock) -> None:
     clock.say(key())
-    clock.now = EventBook.FORGET
+    clock.now = EventCorrelator.SERIES_LIFETIME
     assert clock.book.due(clock.now) == []
     assert clock.say(key()) is not None
 
@@ -108,11 +108,11 @@ def test_the_whole_process_is_limited_too(clock: Clock) -> None:
 
 
 def test_what_is_remembered_is_bounded(clock: Clock) -> None:
-    for number in range(3 * EventBook.REMEMBERED):
+    for number in range(3 * EventCorrelator.MAX_SERIES):
         clock.now += 1
         clock.say(key(name=f"object {number}"))
-    assert len(clock.book._known) <= EventBook.REMEMBERED
-    assert len(clock.book._per_object) <= EventBook.REMEMBERED
+    assert len(clock.book._known) <= EventCorrelator.MAX_SERIES
+    assert len(clock.book._per_object) <= EventCorrelator.MAX_SERIES
 
 
 def test_objects_that_are_quiet_again_are_forgotten_and_loud_ones_are_not(clock: Clock) -> None:

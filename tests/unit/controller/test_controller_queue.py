@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from quarterdeck.api.meta import Key
-from quarterdeck.controller.queue import HOLD, Queue
+from quarterdeck.controller.queue import FAILING_INTERVAL, Queue
 from quarterdeck.controller.rate import TokenBucket
 from quarterdeck.kube import Backoff
 
@@ -126,7 +126,7 @@ def test_a_failing_key_is_not_run_in_a_hot_loop_by_events(clock: Clock) -> None:
     queue.retry(A)
     queue.add(A)
     assert queue.take() is None
-    clock.now += HOLD
+    clock.now += FAILING_INTERVAL
     assert queue.take() == A
 
 
@@ -169,7 +169,7 @@ def test_whoever_waits_is_told_of_a_key_and_of_an_earlier_delay(clock: Clock) ->
     queue.take()
     queue.retry(A)
     queue.add(A)
-    assert told[-1] == clock.now + HOLD
+    assert told[-1] == clock.now + FAILING_INTERVAL
 
 
 def test_how_long_keys_waited_and_ran_is_counted(clock: Clock) -> None:
@@ -209,7 +209,7 @@ class AnyUse(RuleBasedStateMachine):
         self.queue.add(key)
         if key not in self.owed and key not in self.running:
             assert self.told
-        self.owe(key, self.clock.now + HOLD)
+        self.owe(key, self.clock.now + FAILING_INTERVAL)
 
     @rule()
     def take(self) -> None:
@@ -236,7 +236,7 @@ class AnyUse(RuleBasedStateMachine):
         self.running.remove(key)
         again = key in self.owed
         delay = self.queue.retry(key)
-        self.owed[key] = self.clock.now + (min(delay, HOLD) if again else delay)
+        self.owed[key] = self.clock.now + (min(delay, FAILING_INTERVAL) if again else delay)
 
     @rule(seconds=st.floats(0, 5))
     def time_passes(self, seconds: float) -> None:
@@ -265,15 +265,15 @@ def test_a_key_that_is_given_up_is_not_run_in_a_hot_loop_by_what_it_wrote(clock:
     queue.add(A)
     assert queue.take() == A
     queue.add(A)
-    queue.given_up(A)
+    queue.give_up(A)
     assert queue.take() is None
-    clock.now += HOLD
+    clock.now += FAILING_INTERVAL
     assert queue.take() == A
-    queue.given_up(A)
+    queue.give_up(A)
     queue.add(A)
     assert queue.take() is None
-    assert queue.next_due() == clock.now + HOLD
-    clock.now += HOLD
+    assert queue.next_due() == clock.now + FAILING_INTERVAL
+    clock.now += FAILING_INTERVAL
     assert queue.take() == A
     queue.done(A)
     queue.add(A)
@@ -284,5 +284,5 @@ def test_a_key_that_is_given_up_is_not_tried_again_by_itself(clock: Clock) -> No
     queue = Queue(clock=clock)
     queue.add(A)
     queue.take()
-    queue.given_up(A)
+    queue.give_up(A)
     assert queue.next_due() is None

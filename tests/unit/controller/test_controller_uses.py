@@ -119,7 +119,7 @@ def test_what_comes_after_the_start_and_would_never_run_is_refused() -> None:
     recorded_uses(kept.append)
     (manager,) = kept
     known = manager.cache(CONFIG_MAPS)
-    manager.seal()
+    manager.finish_setup()
     assert manager.cache(CONFIG_MAPS) is known
     with pytest.raises(RuntimeError, match=r"the cache of notes.*ask for it in `setup`"):
         manager.objects(NOTES)
@@ -134,7 +134,7 @@ def test_rights_that_come_after_the_start_are_refused_unless_they_are_there() ->
     (manager,) = kept
     manager.objects(CONFIG_MAPS, writes=["patch"])
     manager.declare(LEASES, "get", "create")
-    manager.seal()
+    manager.finish_setup()
     before = manager.uses
     manager.objects(CONFIG_MAPS, writes=["patch"])
     manager.declare(LEASES, "get")

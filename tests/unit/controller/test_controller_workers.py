@@ -19,9 +19,9 @@ from quarterdeck.controller import (
     LeadershipLost,
     Result,
 )
-from quarterdeck.controller.controller import Tell, Workers
+from quarterdeck.controller.controller import Workers, WriteFault
+from quarterdeck.controller.faults import fault_of
 from quarterdeck.controller.queue import Queue
-from quarterdeck.controller.telling import fault_in
 from quarterdeck.kube import AlreadyExists, Conflict, Forbidden
 from quarterdeck.kube.errors import Status, api_error
 
@@ -33,12 +33,12 @@ Reconcile = Callable[[Key], Awaitable[Result]]
 
 @asynccontextmanager
 async def at_work(
-    reconcile: Reconcile, workers: int = 1, tell: Tell | None = None
+    reconcile: Reconcile, workers: int = 1, write_fault: WriteFault | None = None
 ) -> AsyncIterator[Workers]:
     controller = Controller(
         "test", reconcile, [], workers=workers, backoff=Backoff(base=0.001, limit=0.01)
     )
-    running = controller.start(time.monotonic, tell)
+    running = controller.start(time.monotonic, write_fault)
     task = asyncio.create_task(running.run())
     try:
         async with asyncio.timeout(30):
@@ -291,7 +291,7 @@ class Telling:
 
 async def test_an_invalid_spec_is_told_once_and_not_tried_again() -> None:
     script, telling = Script(InvalidSpec("spec.a", 1, "make it 2")), Telling()
-    async with at_work(script, tell=telling) as workers:
+    async with at_work(script, write_fault=telling) as workers:
         workers.queue.add(A)
         await script.until(1)
         await asyncio.sleep(0.05)
@@ -302,7 +302,7 @@ async def test_an_invalid_spec_is_told_once_and_not_tried_again() -> None:
 async def test_an_invalid_spec_that_could_not_be_told_is_tried_again() -> None:
     bad = InvalidSpec("spec.a", 1, "make it 2")
     script, telling = Script(bad, bad), Telling(failures=1)
-    async with at_work(script, tell=telling) as workers:
+    async with at_work(script, write_fault=telling) as workers:
         workers.queue.add(A)
         await script.until(2)
         await asyncio.sleep(0.05)
@@ -349,7 +349,7 @@ async def test_an_invalid_spec_that_could_not_be_told_is_tried_again() -> None:
 )
 async def test_refusals_are_told_and_tried_again(error: Exception, told: list[Fault]) -> None:
     script, telling = Script(error), Telling()
-    async with at_work(script, tell=telling) as workers:
+    async with at_work(script, write_fault=telling) as workers:
         workers.queue.add(A)
         await script.until(2)
     assert telling.faults == told
@@ -391,7 +391,7 @@ async def test_refusals_are_told_and_tried_again(error: Exception, told: list[Fa
 def test_a_fault_is_told_in_words_that_any_condition_takes(
     error: Exception, reason: str, begins: str, ends: str
 ) -> None:
-    fault = fault_in(error)
+    fault = fault_of(error)
     assert fault is not None
     assert fault.reason == reason
     assert fault.message.startswith(begins)

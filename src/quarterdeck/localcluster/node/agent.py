@@ -11,8 +11,8 @@ from pathlib import Path
 
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.controller import Controller, Recorder, Watch
+from quarterdeck.controller.cache_tasks import run_cache
 from quarterdeck.controller.controller import Workers
-from quarterdeck.controller.following import follow
 from quarterdeck.controller.tasks import endless, guarded
 from quarterdeck.kube import Cache, Client, Connection
 from quarterdeck.kube.server_clock import boot_clock
@@ -74,7 +74,7 @@ class Agent:
         server = LogServer(self._serving, pods.open_log)
         port = await server.start()
         heartbeat = Heartbeat(settings, client, port, wall)
-        follow(tasks, cache, "cache of pods")
+        run_cache(tasks, cache, "cache of pods")
         tasks.create_task(guarded("pods", working.run()), name="pods")
         tasks.create_task(guarded("reports", reporting.run()), name="reports")
         tasks.create_task(endless("heartbeat", heartbeat.run()), name="heartbeat")

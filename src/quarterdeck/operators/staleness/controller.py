@@ -66,7 +66,7 @@ class Checker:
         self.operators = manager.objects(
             PLAIN_CLUSTER_OPERATORS,
             Selection(all_managed_fields=True),
-            fenced=False,
+            leader_only=False,
             writes=["status"],
         )
         # Each write first reads the object again from the server, not from the cache.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from quarterdeck.api.meta import CONFIG_MAPS, SECRETS, Key, Object, Resource
-from quarterdeck.controller.following import follow
+from quarterdeck.controller.cache_tasks import run_cache
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache, Client
 from quarterdeck.localcluster.node.pod.environment import NotYetError, UnresolvedError
@@ -75,7 +75,7 @@ class NamedObjects:
         cache = Cache(
             self._client, KINDS[name.kind], namespace=name.key.namespace, name=name.key.name
         )
-        task = follow(self._tasks, cache, f"follow {name.kind} {name.key}")
+        task = run_cache(self._tasks, cache, f"cache of {name.kind} {name.key}")
         followed = _Followed(cache, task, self._clock())
 
         def woken(_change: object = None) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from quarterdeck.api.meta import CRDS, Key, Object, Resource, foreign
 from quarterdeck.controller import Objects
-from quarterdeck.controller.following import follow
+from quarterdeck.controller.cache_tasks import run_cache
 from quarterdeck.kube import Cache, Change, Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.sync.autoscaled import AUTOSCALERS, has_replicas, target
@@ -232,7 +232,7 @@ class Cluster:
         )
         cache.subscribe(self._autoscaler_changed)
         name = f"payload's {AUTOSCALERS.plural}"
-        self._autoscaling = follow(self._tasks, cache, name)
+        self._autoscaling = run_cache(self._tasks, cache, name)
         self._autoscalers = cache
         return cache
 
@@ -266,7 +266,7 @@ class Cluster:
     def _start(self, gvk: GroupVersionKind, resource: Resource[Object]) -> Followed:
         followed = Followed(self._client, resource, _keys(self._wanted[gvk], resource))
         followed.cache.subscribe(lambda change: self._tell(gvk, change.key))
-        followed.task = follow(self._tasks, followed.cache, f"payload's {resource.plural}")
+        followed.task = run_cache(self._tasks, followed.cache, f"payload's {resource.plural}")
         self._followed[gvk] = followed
         return followed
 

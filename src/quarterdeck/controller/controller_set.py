@@ -1,7 +1,7 @@
-"""What an operator asks for and runs together: caches, and the controllers that they wake.
+"""Caches, and the controllers that they wake, which run together.
 
-A manager is such a set, which runs as long as its operator does; a `Group` is one that begins and
-ends in between.
+A manager is a set that runs as long as its operator; a `Group` is a set that starts and stops while
+the operator runs.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from msgspec import structs
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
 from quarterdeck.controller.caches import CacheKey, Caches, cache_key
-from quarterdeck.controller.controller import Controller, ControllerCrashed, Tell, Workers
+from quarterdeck.controller.controller import Controller, ControllerCrashed, Workers, WriteFault
 from quarterdeck.controller.events import Recorder
+from quarterdeck.controller.faults import FaultWriter
 from quarterdeck.controller.metrics import Metrics
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.tasks import guarded
-from quarterdeck.controller.telling import Teller
-from quarterdeck.controller.uses import Use, Write, joined, reading, writing
+from quarterdeck.controller.uses import Use, Write, merged_uses, uses_of_cache, uses_of_writes
 from quarterdeck.kube import Cache, Change, Client
-from quarterdeck.kube.cache import FOLLOW_LIMIT
+from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 from quarterdeck.kube.recency import bring_up_to
 from quarterdeck.kube.store import Index
 from quarterdeck.log import get_logger
@@ -34,28 +34,28 @@ log = get_logger("controller.manager")
 T = TypeVar("T", bound=TypedObject | Object)
 
 
-class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What the managers of one process have in common."""
+class ProcessContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What all managers of a process share."""
 
     caches: Caches
     metrics: Metrics
     clock: Callable[[], float]
     wall: Callable[[], datetime]
     namespace: str
-    """The only namespace that is watched; empty for all."""
+    """The only namespace that is watched; all if empty."""
     release_version: str = ""
-    """The version of the release that this process belongs to; empty outside of one."""
-    watch_grace_period: float = FOLLOW_LIMIT
-    """Seconds for which a cache may not follow its server before its operator is not ready."""
+    """The version of the process's release; empty outside of a release."""
+    watch_grace_period: float = WATCH_GRACE_PERIOD
+    """Seconds that a cache may be without its watch before its operator is not ready."""
     names: set[str] = msgspec.field(default_factory=set)
-    """The controllers' names: metrics are told apart by them."""
+    """The names of the controllers, which are unique because they are a label of the metrics."""
 
 
-class Common(msgspec.Struct, kw_only=True):
-    """What all members of one operator work with."""
+class OperatorContext(msgspec.Struct, kw_only=True):
+    """What the manager and the groups of one operator share."""
 
     operator: str
-    shared: Shared
+    shared: ProcessContext
     client: Client
     replica_client: Client
     field_manager: str
@@ -63,41 +63,41 @@ class Common(msgspec.Struct, kw_only=True):
     now: Callable[[], datetime]
     uses: list[Use] = msgspec.field(default_factory=list)
     crash: "asyncio.Future[None] | None" = None
-    """Where a fault goes that has no task of its own."""
+    """Carries an exception out of a watch handler, which runs in no task of the operator."""
     led_since: float | None = None
-    """When the Lease was taken, by `time.monotonic`; None before, and without a Lease."""
-    sealed: bool = False
-    """Whether the operator runs already, so that nothing can be asked for any more."""
+    """When the Lease was acquired, by `time.monotonic`; None before that, or without a Lease."""
+    setup_finished: bool = False
+    """Whether the operator runs, so that it can ask for nothing more."""
     stopping: bool = False
 
-    def refuse_late(self, what: str, why: str = "would never run") -> None:
-        """Raise if it is too late to ask for something."""
-        if self.sealed:
+    def refuse_after_setup(self, what: str, why: str = "would never run") -> None:
+        """Raise if `setup` has finished, because it is too late to ask for this."""
+        if self.setup_finished:
             raise RuntimeError(
                 f"operator {self.operator} runs already, so {what} {why}: ask for it in `setup`"
             )
 
     def use(self, wanted: Collection[Use]) -> None:
-        """Record what is asked for; raise if it is not in the operator's role and too late."""
-        known = joined(self.uses)
+        """Record these requests; after `setup`, raise if they need more rights."""
+        known = merged_uses(self.uses)
         for use in wanted:
-            if joined([*known, use]) != known:
+            if merged_uses([*known, use]) != known:
                 what = f"{' and '.join(sorted(use.verbs))} of {use.resource.plural}"
-                self.refuse_late(what, "would not be in its role")
+                self.refuse_after_setup(what, "would not be in its role")
         self.uses += wanted
 
 
-class Members:
+class ControllerSet:
     """Caches and controllers that run together."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: OperatorContext) -> None:
         self._common = common
         self._caches: dict[CacheKey, Cache[Any]] = {}
         self._required: set[CacheKey] = set()
         self._controllers: list[Controller] = []
-        self._at_work: dict[Workers, asyncio.Task[None]] = {}
+        self._running: dict[Workers, asyncio.Task[None]] = {}
         self._subscriptions: list[Callable[[], None]] = []
-        self._unproven: set[CacheKey] = set()
+        self._not_recent_yet: set[CacheKey] = set()
 
     def cache(
         self,
@@ -106,18 +106,19 @@ class Members:
         *,
         indexes: Mapping[str, Index[T]] | None = None,
     ) -> Cache[T]:
-        """The process's cache of these objects; synced before any controller runs.
+        """The process's cache of these objects, which is synced before a controller runs.
 
-        Of managedFields it keeps the process's own entries, unless all are asked for. An
-        optional one is empty where the server has no such type, and then holds nothing up.
+        It keeps only the process's own managedFields, unless the selection has
+        `all_managed_fields`. An optional cache is empty while the resource type is not installed,
+        and controllers do not wait for it.
         """
         limited = structs.replace(
             selection, namespace=selection.namespace or self._common.shared.namespace
         )
         key = cache_key(resource, limited)
         if key not in self._caches:
-            self._common.refuse_late(f"the cache of {key}")
-        self._common.use(reading(resource, selection))
+            self._common.refuse_after_setup(f"the cache of {key}")
+        self._common.use(uses_of_cache(resource, selection))
         key, cache = self._common.shared.caches.get(resource, limited, indexes=indexes)
         self._caches[key] = cache
         if not selection.optional:
@@ -130,28 +131,28 @@ class Members:
         selection: Selection = ALL,
         *,
         indexes: Mapping[str, Index[T]] | None = None,
-        fenced: bool = True,
+        leader_only: bool = True,
         writes: Collection[Write] = (),
     ) -> Objects[T]:
-        """These objects, to read from the cache and to write as this operator.
+        """These objects: reads come from the cache, writes are made as this operator.
 
-        `writes` are the calls that the operator makes on them; others raise, because its role is
-        made of what is declared. Writes are those of a leader, unless they are not `fenced`: a
-        controller that needs no leader writes so.
+        `writes` declares the calls that the operator makes; a call that is not declared raises,
+        because the role follows from what is declared. Only the leader writes. With
+        `leader_only=False` every replica does: for a controller with `needs_leader=False`.
         """
         common = self._common
         cache = self.cache(resource, selection, indexes=indexes)
-        common.use(writing(resource, selection, writes))
-        client = common.client if fenced else common.replica_client
+        common.use(uses_of_writes(resource, selection, writes))
+        client = common.client if leader_only else common.replica_client
         return Objects(resource, cache, client, common.field_manager, writes)
 
     def add(self, controller: Controller) -> None:
-        """Run this controller; its name is its own in the process."""
-        self._common.refuse_late(f"controller {controller.name!r}")
+        """Run this controller; its name must be unique in the process."""
+        self._common.refuse_after_setup(f"controller {controller.name!r}")
         if controller.name in self._common.shared.names:
             raise ValueError(f"there is a controller {controller.name!r} already; rename one")
         for watch in controller.watches:
-            if watch.cache not in self._known():
+            if watch.cache not in self._watchable_caches():
                 raise ValueError(
                     f"controller {controller.name!r} watches {watch.cache.resource.plural} that "
                     f"were not asked of its manager; give the watch what `manager.objects` gave"
@@ -159,38 +160,38 @@ class Members:
         self._common.shared.names.add(controller.name)
         self._controllers.append(controller)
 
-    def _known(self) -> Collection[Cache[Any]]:
-        """The caches that run whenever these controllers do."""
+    def _watchable_caches(self) -> Collection[Cache[Any]]:
+        """The caches that run whenever these controllers run."""
         return self._caches.values()
 
     @property
-    def _awaited(self) -> str:
-        """Which cache is not there yet or lost its server, in one line; empty when all are well."""
+    def _cache_trouble(self) -> str:
+        """Which cache is not synced or has lost its watch, in one line; empty if none."""
         for key, cache in self._caches.items():
             if not cache.synced and not (cache.missing and key not in self._required):
                 return f"waiting for {key}" + (f": {cache.trouble}" if cache.trouble else "")
             if cache.lost_for > self._common.shared.watch_grace_period:
                 seconds = round(cache.lost_for)
                 return f"could not follow {key} for {seconds} s: {cache.trouble}"
-        return self._not_recent
+        return self._recency_trouble
 
     @property
-    def _not_recent(self) -> str:
-        """Which cache keeps a leader from working for long, in one line; empty when none does."""
+    def _recency_trouble(self) -> str:
+        """Which cache has kept the leader from working for long, in one line; empty if none."""
         led_since = self._common.led_since
-        if not self._unproven or led_since is None:
+        if not self._not_recent_yet or led_since is None:
             return ""
         seconds = round(time.monotonic() - led_since)
         if seconds <= self._common.shared.watch_grace_period:
             return ""
-        what = min(map(str, self._unproven))
+        what = min(map(str, self._not_recent_yet))
         return f"leads, but could not make sure for {seconds} s that {what} is recent"
 
-    async def _recent(self) -> None:
-        """Return when the caches hold what there was when the Lease was taken, or later.
+    async def _wait_until_recent(self) -> None:
+        """Return when the caches are as recent as the Lease.
 
-        Before that a leader does nothing: it would undo what the leader before it has done, if one
-        of its own watches has fallen silent meanwhile.
+        The leader does not write before that: if one of its watches has stopped sending, it would
+        undo the writes of the leader before it.
         """
         since = self._common.led_since
         if since is None:
@@ -198,30 +199,32 @@ class Members:
         async with asyncio.TaskGroup() as tasks:
             for key, cache in self._caches.items():
                 name = f"recency of {key}"
-                tasks.create_task(guarded(name, self._prove(key, cache, since)), name=name)
+                tasks.create_task(
+                    guarded(name, self._bring_up_to_date(key, cache, since)), name=name
+                )
 
-    async def _prove(self, key: CacheKey, cache: Cache[Any], since: float) -> None:
-        self._unproven.add(key)
+    async def _bring_up_to_date(self, key: CacheKey, cache: Cache[Any], since: float) -> None:
+        self._not_recent_yet.add(key)
         try:
             await bring_up_to(cache, since)
         finally:
-            self._unproven.discard(key)
+            self._not_recent_yet.discard(key)
 
-    async def _synced(self) -> None:
-        """Return when the caches are in, as far as they have to be."""
+    async def _wait_until_synced(self) -> None:
+        """Return when the required caches are synced and the server has answered for the others."""
         for key, cache in self._caches.items():
             required = key in self._required
             await (cache.wait_synced() if required else cache.wait_answered())
 
     def _launch(self, tasks: asyncio.TaskGroup, *, leader: bool) -> None:
-        """Run the controllers that need to lead, or those that do not."""
+        """Start the controllers that need a leader, or those that do not."""
         common = self._common
         if common.stopping:
             return
         for controller in self._controllers:
             if controller.needs_leader is not leader:
                 continue
-            workers = controller.start(common.shared.clock, self._teller(controller))
+            workers = controller.start(common.shared.clock, self._fault_writer(controller))
             common.shared.metrics.controllers.add(workers.figures)
             for watch in controller.watches:
                 handler = self._guarded(controller.name, watch.handler(workers.queue.add))
@@ -229,40 +232,40 @@ class Members:
             for key in controller.at_start:
                 workers.queue.add(key)
             task = tasks.create_task(workers.run(), name=f"controller {controller.name}")
-            self._at_work[workers] = task
+            self._running[workers] = task
             log.info("controller started", controller=controller.name, workers=controller.workers)
 
-    def leave_names(self) -> None:
-        """Let others have the names of these controllers, which will not run."""
+    def release_names(self) -> None:
+        """Free the names of these controllers, which will not run."""
         for controller in self._controllers:
             self._common.shared.names.discard(controller.name)
 
     def stop_reconciles(self) -> list["asyncio.Task[None]"]:
-        """Begin no more reconciles; the tasks of those that still run."""
-        for workers in self._at_work:
+        """Start no more reconciles; return the tasks of the controllers that still run."""
+        for workers in self._running:
             workers.drain()
-        return [task for task in self._at_work.values() if not task.done()]
+        return [task for task in self._running.values() if not task.done()]
 
-    def _clear_away(self) -> None:
-        """Leave nothing behind of controllers that have ended."""
+    def _remove_controllers(self) -> None:
+        """Remove the subscriptions and metrics of controllers that have ended."""
         for unsubscribe in self._subscriptions:
             unsubscribe()
         self._subscriptions.clear()
-        for workers in self._at_work:
+        for workers in self._running:
             self._common.shared.metrics.controllers.remove(workers.figures)
-        self._at_work.clear()
+        self._running.clear()
 
-    def _teller(self, controller: Controller) -> Tell | None:
-        """How the controller's objects are told what is wrong with them."""
+    def _fault_writer(self, controller: Controller) -> WriteFault | None:
+        """The function that reports faults on the controller's objects; None if it has none."""
         writer, common = controller.status, self._common
         if writer is None:
             return None
-        return Teller(writer, common.events, common.now).tell
+        return FaultWriter(writer, common.events, common.now).write_fault
 
     def _guarded(
         self, controller: str, handler: Callable[[Change[T]], None]
     ) -> Callable[[Change[T]], None]:
-        """The handler; a fault in it is this controller's crash, and not the cache's."""
+        """The handler, wrapped: an exception in it crashes this controller, not the cache."""
 
         def handle(change: Change[T]) -> None:
             try:

@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.api.meta import CONFIG_MAPS, Object
 from quarterdeck.controller import TaskEnded
-from quarterdeck.controller.following import follow, following
+from quarterdeck.controller.cache_tasks import run_cache, running_caches
 from quarterdeck.kube import Cache, Client, Connection
 
 LIMIT = 30.0
@@ -40,7 +40,7 @@ async def cache_of(client: Client) -> AsyncIterator[Cache[Object]]:
 async def test_a_cache_that_was_cancelled_from_inside_ends_who_follows_it() -> None:
     async with asyncio.timeout(LIMIT), cache_of(Broken(NOWHERE)) as cache:
         with pytest.raises(ExceptionGroup) as raised:
-            async with following(cache):
+            async with running_caches(cache):
                 raise AssertionError("it is never filled")
     (fault,) = raised.value.exceptions
     assert isinstance(fault, TaskEnded)
@@ -53,7 +53,7 @@ async def test_who_lets_a_cache_go_goes_on() -> None:
         cache_of(Client(NOWHERE)) as cache,
         asyncio.TaskGroup() as tasks,
     ):
-        follow(tasks, cache, "not even begun").cancel()
-        task = follow(tasks, cache, "begun")
+        run_cache(tasks, cache, "not even begun").cancel()
+        task = run_cache(tasks, cache, "begun")
         await asyncio.sleep(0)
         task.cancel()
