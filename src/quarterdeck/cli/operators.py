@@ -40,7 +40,7 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
     when that could not be found out.
     """
     from quarterdeck.status import inspect
-    from quarterdeck.status.health import UNWELL
+    from quarterdeck.status.health import NEED_ATTENTION
 
     with errors_in_one_line(inspect.CannotInspect):
         if watch:
@@ -52,7 +52,7 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
                 sys.exit(0)
         found, judged_by = ask(lambda client: _find(client, name))
     _print(found, name, output, judged_by)
-    sys.exit(1 if any(one.state in UNWELL for one in found) else 0)
+    sys.exit(1 if any(one.state in NEED_ATTENTION for one in found) else 0)
 
 
 async def _find(client: "Client", name: str | None) -> "tuple[list[Health], str]":
@@ -71,7 +71,7 @@ async def _show_changes(client: "Client", name: str | None, output: Output) -> N
     terminal = sys.stdout.isatty() and output == "table" and os.environ.get("TERM") != "dumb"
     first, checkers = True, UpgradeableRule(client)
     refresh = REFRESH if terminal else None
-    async with aclosing(inspect.follow(client, name, refresh, checkers.keep)) as changes:
+    async with aclosing(inspect.watch(client, name, refresh, checkers.keep)) as changes:
         async for found in changes:
             if terminal:
                 click.clear()

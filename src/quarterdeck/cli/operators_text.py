@@ -10,18 +10,18 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.cli.durations import show_duration
 from quarterdeck.cli.output import readable, table
-from quarterdeck.status.health import Health, Mark, SeenCondition, State
+from quarterdeck.status.health import CheckerMark, Health, OperatorState, SeenCondition
 from quarterdeck.status.staleness import CHECKED
 
 HEADER = ("NAME", "VERSION", "AVAILABLE", "PROGRESSING", "DEGRADED", "SINCE", "MESSAGE")
 
 _COLOURS = {
-    State.UNAVAILABLE: "red",
-    State.STALE: "magenta",
-    State.DEGRADED: "red",
-    State.UNKNOWN: "yellow",
-    State.PROGRESSING: "cyan",
-    State.DISABLED: "bright_black",
+    OperatorState.UNAVAILABLE: "red",
+    OperatorState.STALE: "magenta",
+    OperatorState.DEGRADED: "red",
+    OperatorState.UNKNOWN: "yellow",
+    OperatorState.PROGRESSING: "cyan",
+    OperatorState.DISABLED: "bright_black",
 }
 
 
@@ -61,12 +61,12 @@ def judgement(operators: Sequence[Health], judged_by: str) -> str:
 
 def message(health: Health) -> str:
     """What the operator says about its state, in one line."""
-    telling = health.telling
-    if health.state is State.STALE:
+    decisive = health.decisive_condition
+    if health.state is OperatorState.STALE:
         return _last_known(health)
-    if telling is None:
+    if decisive is None:
         return "" if health.conditions else "has not reported anything"
-    return "; ".join(line.strip() for line in telling.message.splitlines() if line.strip())
+    return "; ".join(line.strip() for line in decisive.message.splitlines() if line.strip())
 
 
 def _last_known(health: Health) -> str:
@@ -78,15 +78,15 @@ def _last_known(health: Health) -> str:
 
 def _row(health: Health, now: datetime) -> list[str]:
     statuses = [health.status(type_) or "-" for type_ in ("Available", "Progressing", "Degraded")]
-    telling = health.telling
-    since = _ago(telling.since if telling else None, now)
+    decisive = health.decisive_condition
+    since = _ago(decisive.since if decisive else None, now)
     version = health.versions.get("operator", "-")
     return [_named(health), version, *statuses, since, message(health)]
 
 
 def _named(health: Health) -> str:
     """The name with what is special, which has to be seen without colours too."""
-    if health.state in (State.STALE, State.DISABLED):
+    if health.state in (OperatorState.STALE, OperatorState.DISABLED):
         return f"{health.name} ({health.state})"
     if health.checking:
         return f"{health.name} (being checked)"
@@ -94,12 +94,12 @@ def _named(health: Health) -> str:
 
 
 def _painted(health: Health, row: list[str]) -> list[str]:
-    if health.state is State.DISABLED:
+    if health.state is OperatorState.DISABLED:
         return [_coloured(health.state, cell) for cell in row]
     return [_coloured(health.state, row[0]), *row[1:]]
 
 
-def _coloured(state: State, text: str) -> str:
+def _coloured(state: OperatorState, text: str) -> str:
     colour = _COLOURS.get(state)
     return click.style(text, fg=colour) if colour else text
 
@@ -114,7 +114,7 @@ def _state(health: Health) -> str:
 
 def _condition(one: SeenCondition, now: datetime) -> list[str]:
     """A condition in some lines: what, since when and why; then the message as it is."""
-    was = f", last known {one.last_known}" if one.mark is Mark.STALE else ""
+    was = f", last known {one.last_known}" if one.mark is CheckerMark.STALE else ""
     since = f" for {_ago(one.since, now)}" if one.since else ""
     reason = f" ({one.reason})" if one.reason else ""
     return [

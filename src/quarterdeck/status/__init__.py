@@ -1,6 +1,6 @@
-"""Conditions of our objects and of the ClusterOperators by which operators report.
+"""Conditions of our objects, and the ClusterOperators with which operators report.
 
-Set, merge and union of conditions, versions and related objects are pure; `Reporter` writes.
+Conditions, versions and related objects are merged by pure functions; `Reporter` writes.
 """
 
 from quarterdeck.status.conditions import (

@@ -1,4 +1,4 @@
-"""Setting conditions among others. Pure: the time is passed in, and a copy comes back."""
+"""Sets conditions in a list. Pure: the time is passed in, and a new tuple comes back."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 
-class _Condition(Protocol):
-    """What the standard condition and ClusterOperator's older one have in common."""
+class _DatedCondition(Protocol):
+    """The fields that the standard condition and the one of ClusterOperators share."""
 
     @property
     def type(self) -> str: ...
@@ -20,18 +20,18 @@ class _Condition(Protocol):
     def last_transition_time(self) -> datetime: ...
 
 
-C = TypeVar("C", bound=_Condition)
+C = TypeVar("C", bound=_DatedCondition)
 
 
 def find_condition(conditions: Iterable[C], type_: str) -> C | None:
-    """The condition of that type; None when there is none."""
+    """The condition of that type; None if there is none."""
     return next((one for one in conditions if one.type == type_), None)
 
 
 def set_condition(old: Iterable[C], new: C, now: datetime) -> tuple[C, ...]:
-    """The conditions with this one set; its transition time moves only when its status does.
+    """The conditions with this one set; its transition time changes only with its status.
 
-    The others stay as and where they are, so setting what is already so changes nothing.
+    The others keep their content and position, so setting an equal condition changes nothing.
     """
     old = tuple(old)
     was = find_condition(old, new.type)
@@ -44,7 +44,7 @@ def set_condition(old: Iterable[C], new: C, now: datetime) -> tuple[C, ...]:
 
 
 def merge_conditions(old: Iterable[C], new: Iterable[C], now: datetime) -> tuple[C, ...]:
-    """The conditions with all of these set; those of other types stay as and where they are."""
+    """The conditions with all of these set; conditions of other types stay."""
     conditions = tuple(old)
     for one in new:
         conditions = set_condition(conditions, one, now)

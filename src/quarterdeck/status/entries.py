@@ -1,7 +1,7 @@
-"""Merging lists whose entries belong to different people: conditions, versions, related objects.
+"""Merges lists whose entries belong to several writers: conditions, versions, related objects.
 
-Pure. What the new entries do not speak of stays as and where it is, so merging what is already
-so changes nothing. An entry goes only when it is asked for.
+Pure. Entries without a new entry of the same key keep their content and position, so merging equal
+entries changes nothing. An entry is removed only if the caller names it.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -18,7 +18,7 @@ def merged(
     key: Callable[[E], Hashable],
     gone: Iterable[Hashable] = (),
 ) -> tuple[E, ...]:
-    """The old entries, those of the same key replaced in place, others added, `gone` left out."""
+    """The old entries with those of the same key replaced, new ones added and `gone` removed."""
     waiting = {key(entry): entry for entry in new}
     ours, unwanted = set(waiting), set(gone)
     kept: list[E] = []
@@ -27,7 +27,7 @@ def merged(
         if of in unwanted:
             continue
         if of in ours:
-            # A second entry of a key that is ours has nothing to say any more.
+            # A second old entry with one of our keys is dropped.
             if of in waiting:
                 kept.append(waiting.pop(of))
             continue
@@ -38,7 +38,7 @@ def merged(
 def merge_versions(
     old: Iterable[OperandVersion], new: Iterable[OperandVersion], removed: Iterable[str] = ()
 ) -> tuple[OperandVersion, ...]:
-    """The versions after these were added or updated; one is removed only when it is named."""
+    """The versions with these added or updated; one is removed only if it is named."""
     return merged(old, new, lambda version: version.name, removed)
 
 
@@ -47,10 +47,10 @@ def merge_related_objects(
     new: Iterable[ObjectReference],
     removed: Iterable[ObjectReference] = (),
 ) -> tuple[ObjectReference, ...]:
-    """The related objects after these were added; one is removed only when it is named."""
+    """The related objects with these added; one is removed only if it is named."""
     return merged(old, new, reference_key, map(reference_key, removed))
 
 
 def reference_key(reference: ObjectReference) -> Hashable:
-    """What makes two references the same one; no namespace and an empty one are the same."""
+    """What identifies a reference; no namespace and an empty namespace are the same."""
     return (reference.group, reference.resource, reference.namespace or "", reference.name)

@@ -1,7 +1,7 @@
-"""What the cluster's operators say about themselves, read from the API server.
+"""Reads the health of the cluster's operators from the API server.
 
-For the command line and the console: `operators` once, `follow` at each change. How well an
-operator is, is decided in `health`.
+For the command line and the console: `operators` reads once, `watch` at each change. `health`
+decides the state of an operator.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ NO_DEFINITION = (
 
 
 Keeps = Callable[[], Awaitable[bool | None]]
-"""Finds out whether the staleness checker keeps an Upgradeable=False; None where nobody says so.
-Called only where it makes a difference."""
+"""Finds out whether the staleness checker keeps an Upgradeable=False; None if unknown. Called only
+if an operator's state depends on it."""
 
 
-async def _nobody_knows() -> None:
+async def _unknown() -> None:
     return None
 
 
 class CannotInspect(Exception):  # noqa: N818 - reads as what happened
-    """The question has no answer; the text says why, and what helps."""
+    """The operators cannot be read; the message has the reason and the remedy."""
 
 
 async def operators(
-    client: Client, name: str | None = None, keeps: Keeps = _nobody_knows
+    client: Client, name: str | None = None, keeps: Keeps = _unknown
 ) -> list[Health]:
-    """The operators, worst first; with a name that one alone."""
+    """All operators, the worst first, or only the one with this name."""
     judged = await _judged(await _list(client), keeps)
     if name is None:
         return judged
@@ -45,23 +45,23 @@ async def operators(
     return chosen
 
 
-async def follow(
+async def watch(
     client: Client,
     name: str | None = None,
     refresh: float | None = None,
-    keeps: Keeps = _nobody_knows,
+    keeps: Keeps = _unknown,
 ) -> AsyncGenerator[list[Health], None]:
-    """The operators now, and again when they have changed or after `refresh` seconds.
+    """The operators now, and again at each change or after `refresh` seconds.
 
-    One that does not exist is waited for.
+    It waits for an operator that does not exist yet.
     """
-    await _list(client)  # so that what is in the way is said now
+    await _list(client)  # so that an error is raised now
     changed = asyncio.Event()
     cache: Cache[Object] = Cache(
         client, PLAIN_CLUSTER_OPERATORS, name=name or "", keep_all_managed_fields=True
     )
     cache.subscribe(lambda _: changed.set())
-    following = asyncio.create_task(cache.run())
+    running = asyncio.create_task(cache.run())
     try:
         await cache.wait_synced()
         shown = None
@@ -73,8 +73,8 @@ async def follow(
                 shown = found
             await _wait(changed, refresh)
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def _list(client: Client) -> list[Object]:

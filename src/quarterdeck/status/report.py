@@ -1,8 +1,8 @@
-"""What an operator says about itself, and the ClusterOperator status that this makes. Pure.
+"""An operator's report, and the status of its ClusterOperator that follows. Pure.
 
-The operator says how it is *now*. Since when is worked out here, from the status that is there.
-Conditions, versions and related objects of which a report does not speak are somebody else's, or
-of another time, and stay.
+The operator reports its state *now*; the transition times follow from the current status.
+Conditions, versions and related objects that are not in the report belong to other writers or to an
+older release, and stay.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,10 +18,10 @@ from quarterdeck.status.conditions import find_condition
 from quarterdeck.status.entries import merged
 
 UNDATED = datetime(1, 1, 1, tzinfo=UTC)
-"""The transition time of a condition that the reporter has yet to date."""
+"""The transition time of a condition until the reporter sets it."""
 
-TOLD = 5
-"""How many troubles are told one by one."""
+LISTED_TROUBLES = 5
+"""The most troubles that a message lists."""
 
 
 class _Status(Protocol):
@@ -30,7 +30,7 @@ class _Status(Protocol):
 
 
 class _Conditioned(Protocol):
-    """An object of a kind of ours that has conditions."""
+    """An object of one of our kinds, with conditions."""
 
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -40,7 +40,7 @@ class _Conditioned(Protocol):
 
 
 class Retired(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator said in the past, itself or an older release of it, and says no more."""
+    """Entries that the operator, or an older release of it, wrote and that have to be removed."""
 
     conditions: tuple[str, ...] = ()
     """By type."""
@@ -50,27 +50,27 @@ class Retired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """How an operator is now."""
+    """An operator's state now."""
 
     conditions: tuple[ClusterStatusCondition, ...]
-    """Their transition times do not matter: the reporter dates them."""
+    """Their transition times do not matter: the reporter sets them."""
     runs_release: bool = False
-    """Whether all that the operator runs has arrived at the release's version. While it has not,
-    the version that is reported stays."""
+    """Whether everything that the operator runs has reached the version of its release. While it is
+    False, the reported version stays the old one."""
     versions: tuple[OperandVersion, ...] = ()
-    """What else runs, in which version."""
+    """The versions of other operands."""
     related_objects: tuple[ObjectReference, ...] = ()
-    """What to look at when something is wrong; the reporter adds the operator's own namespace and
-    Lease."""
+    """The objects to look at if something is wrong; the reporter adds the operator's own namespace
+    and Lease."""
     retired: Retired = Retired()
-    look_again: datetime | None = None
-    """When the operator would say something else though nothing has happened."""
+    valid_until: datetime | None = None
+    """When the report changes although no object changes."""
 
 
 def condition(
     type_: str, holds: bool | None, reason: str = "AsExpected", message: str = ""
 ) -> ClusterStatusCondition:
-    """A condition as it is now; None for one of which nobody knows."""
+    """A condition with the status that `holds` gives; None is Unknown."""
     status = "Unknown" if holds is None else str(holds)
     return ClusterStatusCondition(
         type=type_, status=status, reason=reason, message=message, last_transition_time=UNDATED
@@ -78,26 +78,31 @@ def condition(
 
 
 def degraded(reason: str, troubles: Sequence[str]) -> ClusterStatusCondition:
-    """Degraded, with the troubles line by line, the first few of them; not so without any."""
+    """The condition Degraded with the first troubles, one a line; False without troubles."""
     if not troubles:
         return condition("Degraded", False)
-    told = sorted(troubles)
-    more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
-    return condition("Degraded", True, reason, "\n".join([*told[:TOLD], *more]))
+    listed = sorted(troubles)
+    more = [f"and {len(listed) - LISTED_TROUBLES} more"] if len(listed) > LISTED_TROUBLES else []
+    return condition(
+        "Degraded",
+        True,
+        reason,
+        "\n".join([*listed[:LISTED_TROUBLES], *more]),
+    )
 
 
 def failing(objects: Iterable[_Conditioned], type_: str) -> list[str]:
-    """The objects whose condition of this type is False, each with its message, as troubles."""
-    told = ((one, find_condition(one.status.conditions, type_)) for one in objects)
+    """One trouble for each object whose condition of this type is False: its key and message."""
+    conditions = ((one, find_condition(one.status.conditions, type_)) for one in objects)
     return [
         f"{Key(one.metadata.namespace, one.metadata.name)}: {found.message}"
-        for one, found in told
+        for one, found in conditions
         if found is not None and found.status == "False"
     ]
 
 
 def healthy(*but: ClusterStatusCondition) -> tuple[ClusterStatusCondition, ...]:
-    """The four conditions of an operator that is well, but for these."""
+    """The four conditions of a healthy operator, with these in place of those of their type."""
     well = (
         condition("Available", True),
         condition("Progressing", False),
@@ -108,14 +113,14 @@ def healthy(*but: ClusterStatusCondition) -> tuple[ClusterStatusCondition, ...]:
 
 
 def all_of(resource: Resource[Any], namespace: str | None = None) -> ObjectReference:
-    """All objects of a kind, in one namespace or everywhere, as related objects."""
+    """A related object that stands for all objects of a kind, in one namespace or in all."""
     return ObjectReference(
         group=resource.group, resource=resource.plural, namespace=namespace, name=""
     )
 
 
 def desired_status(current: Object, report: Report, now: datetime) -> Object:
-    """The status as the report wants it; plain data, so that others' entries survive unread."""
+    """The status with the report merged into it; entries of others keep unknown fields."""
     retired = report.retired
     status = dict(current)
     was = _entries(current, "conditions")
@@ -134,7 +139,7 @@ def desired_status(current: Object, report: Report, now: datetime) -> Object:
 
 
 def _dated(was: list[Object], new: ClusterStatusCondition, now: datetime) -> Object:
-    """The condition as it goes over the wire; its time moves only when its status does."""
+    """The condition as plain data; its transition time changes only with its status."""
     old = next((one for one in was if one.get("type") == new.type), {})
     entry: Object = msgspec.to_builtins(new)
     if old.get("status") == new.status and old.get("lastTransitionTime"):

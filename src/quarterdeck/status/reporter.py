@@ -1,20 +1,20 @@
-"""Keeps an operator's ClusterOperator as the operator says that it is.
+"""Keeps an operator's ClusterOperator as the operator reports.
 
     def setup(manager: Manager) -> None:
         notes = manager.objects(NOTES)
         Reporter(manager, "sample", lambda now: health(notes.all()), [Watch(notes)])
 
-The operator decides what is said (`report.py`). The reporter decides when it is written: when it
-differs from what stands there, whoever changed it, and by the leader alone. So it answers the
-staleness challenge as soon as its watch tells it, also when the operator has nothing to do.
+The operator decides what is reported (`report.py`). The reporter writes it when the ClusterOperator
+differs, whoever changed it; only the leader writes. It watches its ClusterOperator, so it answers
+the staleness challenge at once, also while the operator has nothing to do.
 
-It writes by patches of the status, guarded by the version that it looked at. Not by server-side
-apply: versions and related objects, and in some clusters the conditions too, are lists that an
-apply replaces as a whole, others' entries included. What a patch changes is recorded under the
-operator's own field manager with a new time, which is what the staleness checker looks at.
+It writes fenced patches of the status, not server-side applies: versions and related objects, and
+in some clusters the conditions too, are lists that an apply replaces as a whole, entries of others
+included. The server records what a patch changes under the operator's own field manager with a new
+time, which the staleness checker reads.
 
-A cluster without ClusterOperators, or one where we may not write them, does not keep the operator
-from its work.
+An operator works without reporting in a cluster without ClusterOperators, or where it may not write
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,24 +41,24 @@ from quarterdeck.status.report import Report, desired_status
 log = get_logger("status.reporter")
 
 PLAIN_CLUSTER_OPERATORS = CLUSTER_OPERATORS.plain
-"""As plain data: a typed one would drop what it does not know from others' entries."""
+"""Untyped: a typed object would drop unknown fields from entries of others."""
 
 ReportSource = Callable[[datetime], Report | None]
-"""What the operator says at this time; None while it cannot say anything."""
+"""Returns the operator's report at this time; None while it has none."""
 
-PAUSE = 1.0
-"""Seconds between two questions to the operator, however much happens: it may look at all its
-objects to answer. The ClusterOperator itself is looked at whenever it changes."""
+REPORT_INTERVAL = 1.0
+"""The least seconds between two calls of the report source, which may read all objects of the
+operator. The ClusterOperator itself is compared whenever it changes."""
 
-UNSYNCED = 0.2
-"""Seconds between two looks whether the ClusterOperator is known by now; nothing is sent."""
+SYNC_CHECK_INTERVAL = 0.2
+"""Seconds between two checks whether the cache of the ClusterOperator is synced."""
 
 REPORT_BACKOFF = Backoff(limit=10.0)
-"""Refused writes are tried again often enough to answer in time when they are allowed again."""
+"""Refused writes are retried often enough to answer a challenge in time once they are allowed."""
 
 
 class Reporter:
-    """Reports for one operator."""
+    """Writes the ClusterOperator of one operator."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class Reporter:
         report: Report | ReportSource | None = None,
         reads: Sequence[Watch[Any]] = (),
     ) -> None:
-        """Report as the ClusterOperator `name`; ask again when something in `reads` changes.
+        """Report as the ClusterOperator `name`; call `report` when an object in `reads` changes.
 
-        Without a source nothing is written until the operator `tell`s something.
+        Without `report` nothing is written before `set_report`.
         """
         self._manager = manager
         self._key = Key("", name)
@@ -80,7 +80,7 @@ class Reporter:
         )
         self._source = _source(report)
         self._last: Report | None = None
-        self._asked_at: float | None = None
+        self._reported_at: float | None = None
         self._compared: tuple[str, Report] | None = None
         to_own = to_singleton(self._key)
         others = [msgspec.structs.replace(watch, map=to_own) for watch in reads]
@@ -89,54 +89,56 @@ class Reporter:
             self._reconcile,
             [Watch(self._operators), *others],
             backoff=REPORT_BACKOFF,
-            # Nothing tells of an object that is not there.
+            # No watch event comes for an object that does not exist.
             at_start=[self._key],
         )
         manager.add(self._controller)
 
-    def tell(self, report: Report) -> None:
-        """From now on the operator says this."""
+    def set_report(self, report: Report) -> None:
+        """Report this from now on."""
         self._source = _source(report)
-        self.ask_again()
+        self.refresh_report()
 
-    def ask_again(self) -> None:
-        """The operator would say something else now."""
-        self._asked_at = None
+    def refresh_report(self) -> None:
+        """Call the report source again now, because its report has changed."""
+        self._reported_at = None
         self._controller.wake(self._key)
 
     async def _reconcile(self, key: Key) -> Result:
         if not self._operators.cache.synced:
-            # Its first list tells nobody if it is empty.
-            return Result(requeue_after=UNSYNCED)
-        report, again = self._ask()
+            # An empty first list causes no watch event.
+            return Result(requeue_after=SYNC_CHECK_INTERVAL)
+        report, again = self._report()
         if report is None:
             return Result(requeue_after=again)
         current = self._operators.get(key) or await self._created()
-        # What the operator reads may change thousands of times a second; this does not.
+        # The watched objects may change thousands of times a second; the report rarely does.
         if self._compared != (current["metadata"]["resourceVersion"], report):
             await self._write(current, report)
             self._compared = (current["metadata"]["resourceVersion"], report)
         return DONE if again is None else Result(requeue_after=again)
 
     async def _write(self, current: Object, report: Report) -> None:
-        """Make the status so, unless it is or the object is on its way out."""
+        """Write the status if it differs, unless the object is being deleted."""
         if current["metadata"].get("deletionTimestamp"):
             return
-        said = completed(report, self._manager.release_version, self._manager.home)
-        status = desired_status(current.get("status") or {}, said, self._manager.now())
+        whole = completed(report, self._manager.release_version, self._manager.home)
+        status = desired_status(current.get("status") or {}, whole, self._manager.now())
         await self._operators.set_status(current, status)
 
-    def _ask(self) -> tuple[Report | None, float | None]:
-        """What the operator says, and in how many seconds to ask it again."""
+    def _report(self) -> tuple[Report | None, float | None]:
+        """The operator's report, and in how many seconds to get the next one."""
         now, time_of_day = self._manager.clock(), self._manager.now()
-        if self._asked_at is not None and now - self._asked_at < PAUSE:
-            return self._last, PAUSE - (now - self._asked_at)
-        self._asked_at, self._last = now, self._source(time_of_day)
+        if self._reported_at is not None and now - self._reported_at < REPORT_INTERVAL:
+            return self._last, REPORT_INTERVAL - (now - self._reported_at)
+        self._reported_at, self._last = now, self._source(time_of_day)
         if self._last is None:
-            return None, PAUSE
-        if self._last.look_again is None:
+            return None, REPORT_INTERVAL
+        if self._last.valid_until is None:
             return self._last, None
-        return self._last, max(PAUSE, (self._last.look_again - time_of_day).total_seconds())
+        return self._last, max(
+            REPORT_INTERVAL, (self._last.valid_until - time_of_day).total_seconds()
+        )
 
     async def _created(self) -> Object:
         made = await self._operators.create({"metadata": {"name": self._key.name}, "spec": {}})
@@ -145,7 +147,7 @@ class Reporter:
 
 
 def completed(report: Report, release: str, home: Key) -> Report:
-    """The report with what is the same for every operator: its release, namespace and Lease."""
+    """The report with the operator's release version, namespace and Lease added."""
     related = [reference_to_namespace(home.namespace)]
     if home.name:
         related.append(

@@ -1,7 +1,7 @@
-"""Whether what was applied is ready: definitions, roll-outs of workloads, Jobs. Pure.
+"""Whether an applied object is ready: definitions, roll-outs of workloads, Jobs. Pure.
 
-Kinds that are not named here are ready when they are there. A message says how far a roll-out is,
-and changes when it goes on, so that a caller can tell one that stands still.
+An object of any other kind is ready when it exists. The message has the progress of a roll-out, and
+changes with it, so that a caller can detect a roll-out without progress.
 """
 
 from typing import Any, TypeAlias
@@ -12,21 +12,21 @@ from quarterdeck.api.meta import Object
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The object is as it should be, and ready; a note is worth knowing all the same."""
+    """The object is as desired, and ready; it may have a message all the same."""
 
     reason: str = ""
     message: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Something is on its way; looked at again when the object changes, and after a while."""
+    """The object is not ready yet; check again when it changes, and after some time."""
 
     reason: str
     message: str
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """Somebody has to act, or it goes away by itself; tried again after a growing time."""
+    """The object failed; retry with back-off."""
 
     reason: str
     message: str
@@ -44,17 +44,19 @@ def definition(live: Object) -> Outcome:
         return DONE
     names = conditions.get("NamesAccepted", {})
     if names.get("status") == "False":
-        message = f"its names are not accepted: {_said(names)}; rename it, or remove the other"
+        message = f"its names are not accepted: {_reason(names)}; rename it, or remove the other"
         return Failed("DefinitionNamesNotAccepted", message)
     return Waiting("DefinitionNotEstablished", "the API server does not serve it yet")
 
 
 def deployment(live: Object) -> Outcome:
-    """A Deployment is ready when all replicas are of the latest form and available."""
+    """A Deployment is ready when all replicas are up to date and available."""
     status = live.get("status") or {}
     conditions = _conditions(live)
-    if _is_unseen(live):
-        return Waiting("DeploymentNotReady", "its controller has not looked at its latest form yet")
+    if _is_unobserved(live):
+        return Waiting(
+            "DeploymentNotReady", "its controller has not observed its latest generation yet"
+        )
     wanted = (live.get("spec") or {}).get("replicas", 1)
     updated, available, there = (
         int(status.get(field) or 0)
@@ -62,21 +64,23 @@ def deployment(live: Object) -> Outcome:
     )
     if updated >= wanted and available >= updated and there <= updated:
         return DONE
-    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    counts = f"{available} of {wanted} replicas are available, {updated} up to date"
     progressing = conditions.get("Progressing", {})
     failure = conditions.get("ReplicaFailure", {})
     if failure.get("status") == "True":
-        return Failed("DeploymentNotReady", f"{counts}: {_said(failure)}")
+        return Failed("DeploymentNotReady", f"{counts}: {_reason(failure)}")
     if progressing.get("status") == "False":
-        message = f"{counts}: {_said(progressing)}; look at the pods of the Deployment"
+        message = f"{counts}: {_reason(progressing)}; look at the pods of the Deployment"
         return Failed("DeploymentNotReady", message)
     return Waiting("DeploymentNotReady", counts)
 
 
 def daemon_set(live: Object) -> Outcome:
-    """A DaemonSet is ready when each of its nodes has an available pod of the latest form."""
-    if _is_unseen(live):
-        return Waiting("DaemonSetNotReady", "its controller has not looked at its latest form yet")
+    """A DaemonSet is ready when each of its nodes has an available pod that is up to date."""
+    if _is_unobserved(live):
+        return Waiting(
+            "DaemonSetNotReady", "its controller has not observed its latest generation yet"
+        )
     status = live.get("status") or {}
     wanted, updated, available = (
         int(status.get(field) or 0)
@@ -86,17 +90,17 @@ def daemon_set(live: Object) -> Outcome:
         return DONE
     return Waiting(
         "DaemonSetNotReady",
-        f"on {available} of {wanted} nodes its pod is available, on {updated} of the latest form",
+        f"on {available} of {wanted} nodes its pod is available, on {updated} it is up to date",
     )
 
 
 def stateful_set(live: Object) -> Outcome:
-    """A StatefulSet is ready when all replicas are available, and of the latest form.
+    """A StatefulSet is ready when all replicas are available and up to date.
 
-    Replicas below the partition of its update strategy are meant to stay as they are.
+    Replicas below the partition of its update strategy need not be up to date.
     """
-    if _is_unseen(live):
-        message = "its controller has not looked at its latest form yet"
+    if _is_unobserved(live):
+        message = "its controller has not observed its latest generation yet"
         return Waiting("StatefulSetNotReady", message)
     spec, status = live.get("spec") or {}, live.get("status") or {}
     wanted = spec.get("replicas", 1)
@@ -108,7 +112,7 @@ def stateful_set(live: Object) -> Outcome:
     )
     if updated >= latest and available >= wanted and there <= wanted:
         return DONE
-    counts = f"{available} of {wanted} replicas are available, {updated} of the latest form"
+    counts = f"{available} of {wanted} replicas are available, {updated} up to date"
     return Waiting("StatefulSetNotReady", counts)
 
 
@@ -119,7 +123,7 @@ def job(live: Object) -> Outcome:
         return DONE
     failed = conditions.get("Failed", {})
     if failed.get("status") == "True":
-        message = f"{_said(failed)}; see the logs of its pods, and delete the Job to run it again"
+        message = f"{_reason(failed)}; see the logs of its pods, and delete the Job to run it again"
         return Failed("JobFailed", message)
     if (live.get("spec") or {}).get("suspend"):
         return Waiting("JobNotComplete", "it is suspended; set spec.suspend to false")
@@ -136,16 +140,16 @@ READINESS = {
     ("apps", "StatefulSet"): stateful_set,
     ("batch", "Job"): job,
 }
-"""Group and kind to the rule; kinds that are not here need no waiting."""
+"""By group and kind: the rule; objects of other kinds are ready at once."""
 
 
-def _is_unseen(live: Object) -> bool:
+def _is_unobserved(live: Object) -> bool:
     observed = (live.get("status") or {}).get("observedGeneration") or 0
     return bool(observed < live["metadata"].get("generation", 0))
 
 
 def _is_updated_by_hand(live: Object) -> bool:
-    """Whether pods get the latest form only when somebody deletes them."""
+    """Whether pods are replaced only when somebody deletes them."""
     strategy = (live.get("spec") or {}).get("updateStrategy") or {}
     return bool(strategy.get("type") == "OnDelete")
 
@@ -155,6 +159,6 @@ def _conditions(live: Object) -> dict[str, Object]:
     return {str(condition.get("type")): condition for condition in found}
 
 
-def _said(condition: Object) -> str:
+def _reason(condition: Object) -> str:
     words = [str(condition.get(field) or "") for field in ("reason", "message")]
     return ": ".join(word for word in words if word) or "no reason given"

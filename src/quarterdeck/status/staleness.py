@@ -1,8 +1,8 @@
-"""Whether an operator is stale: the one rule, for everybody who asks. Pure.
+"""Whether an operator is stale: the one rule for all callers. Pure.
 
-An operator is stale when every condition that the staleness checker watches carries its verdict.
-The checker may be told to leave an Upgradeable=False alone; such a condition keeps its text beside
-the verdicts, and the operator is stale all the same.
+An operator is stale when every condition that the staleness checker watches carries its verdict. If
+the checker is set to keep an Upgradeable=False, that condition keeps its own text, and the operator
+is stale all the same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from quarterdeck.api.meta import Object
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 
 CHECKED = ("Available", "Progressing", "Degraded", "Upgradeable")
-"""The types of the conditions that the staleness checker looks at."""
+"""The types of the conditions that the staleness checker watches."""
 
 
-class _Said(Protocol):
-    """What the rule reads of a condition."""
+class _ConditionLike(Protocol):
+    """The fields of a condition that the rule reads."""
 
     @property
     def type(self) -> str: ...
@@ -34,8 +34,8 @@ class _Said(Protocol):
     def last_transition_time(self) -> datetime | None: ...
 
 
-class SaidCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition of a plain object, as far as it can be read."""
+class PlainCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition of an untyped object."""
 
     type: str
     status: str
@@ -44,20 +44,20 @@ class SaidCondition(msgspec.Struct, frozen=True, kw_only=True):
     last_transition_time: datetime | None
 
 
-def said_in(conditions: Iterable[Object]) -> Iterator[SaidCondition]:
-    """The conditions of a plain object; what cannot be read is empty."""
+def plain_conditions(conditions: Iterable[Object]) -> Iterator[PlainCondition]:
+    """The conditions of an untyped object; a field that cannot be read is empty."""
     for one in conditions:
         type_, status, reason, message = (
             str(one.get(field) or "") for field in ("type", "status", "reason", "message")
         )
         since = parse_time(one.get("lastTransitionTime"))
-        yield SaidCondition(
+        yield PlainCondition(
             type=type_, status=status, reason=reason, message=message, last_transition_time=since
         )
 
 
 def parse_time(value: object) -> datetime | None:
-    """A time as the API writes it; None for anything else."""
+    """A time in the API's format; None for anything else."""
     if not isinstance(value, str):
         return None
     try:
@@ -67,37 +67,39 @@ def parse_time(value: object) -> datetime | None:
         return None
 
 
-def is_stale(conditions: Iterable[_Said], *, keep_upgradeable_false: bool | None = None) -> bool:
-    """Whether the operator with these conditions was given up.
+def is_stale(
+    conditions: Iterable[_ConditionLike], *, keep_upgradeable_false: bool | None = None
+) -> bool:
+    """Whether the operator with these conditions is stale.
 
-    The checker says whether it keeps an Upgradeable=False. Others do not know that. For them one
-    was kept if it is older than the verdict beside it: an operator that sets it after the verdict
-    is alive.
+    `keep_upgradeable_false` is whether the checker keeps an Upgradeable=False. If it is None, the
+    condition counts as kept if it is older than the verdicts: an operator that sets it after a
+    verdict is alive.
     """
     watched = [one for one in conditions if one.type in CHECKED]
-    given_up = [one for one in watched if is_verdict(one.status, one.message)]
+    with_verdict = [one for one in watched if is_verdict(one.status, one.message)]
     others = [one for one in watched if not is_verdict(one.status, one.message)]
-    if not given_up or keep_upgradeable_false is False:
-        return bool(given_up) and not others
+    if not with_verdict or keep_upgradeable_false is False:
+        return bool(with_verdict) and not others
     return all(
-        _forbids_upgrades(one) and (keep_upgradeable_false or _precedes(one, given_up))
+        _forbids_upgrades(one) and (keep_upgradeable_false or _precedes(one, with_verdict))
         for one in others
     )
 
 
-def depends_on_keeping(conditions: Iterable[_Said]) -> bool:
+def depends_on_keeping(conditions: Iterable[_ConditionLike]) -> bool:
     """Whether the operator is stale only for a checker that keeps an Upgradeable=False."""
     said = tuple(conditions)
     kept = is_stale(said, keep_upgradeable_false=True)
     return kept and not is_stale(said, keep_upgradeable_false=False)
 
 
-def _forbids_upgrades(one: _Said) -> bool:
+def _forbids_upgrades(one: _ConditionLike) -> bool:
     return (one.type, one.status) == ("Upgradeable", "False") and not is_checking(one.message)
 
 
-def _precedes(one: _Said, given_up: Iterable[_Said]) -> bool:
-    """Whether the condition had its status before the verdict; a time that is unknown is old."""
+def _precedes(one: _ConditionLike, with_verdict: Iterable[_ConditionLike]) -> bool:
+    """Whether the condition has its status since before the verdict, or since an unknown time."""
     since = one.last_transition_time
-    verdicts = [time for other in given_up if (time := other.last_transition_time)]
+    verdicts = [time for other in with_verdict if (time := other.last_transition_time)]
     return since is None or not verdicts or since < max(verdicts)

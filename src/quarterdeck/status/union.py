@@ -1,7 +1,7 @@
-"""Many conditions of an operator's parts as the one condition of its ClusterOperator.
+"""Joins the conditions of an operator's parts into one condition of its ClusterOperator.
 
-`RouterDegraded` and `CertificateDegraded` become `Degraded`. A part that is bad for a moment only
-does not count: *inertia* is how long it has to be bad first, and only Degraded has some. Pure.
+`RouterDegraded` and `CertificateDegraded` become `Degraded`. A part counts as degraded only after a
+time, its *inertia*; other types have no inertia. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from quarterdeck.api.conditions import Condition
 from quarterdeck.api.config_v1 import ClusterStatusCondition
 
 EXPECTED = {"Available": "True", "Upgradeable": "True", "Degraded": "False", "Progressing": "False"}
-"""The status that each type has while all is well."""
+"""The status of each type in a healthy operator."""
 
 _OPPOSITE = {"True": "False", "False": "True"}
 
@@ -23,11 +23,11 @@ PartCondition = Condition | ClusterStatusCondition
 
 
 class Inertia(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a part has to be degraded before the operator is."""
+    """How long a part must be degraded before the operator is."""
 
     default: timedelta = timedelta(minutes=2)
     by_type: Mapping[str, timedelta] = {}
-    """For parts that are to be believed sooner or later: `{"RouterDegraded": ...}`."""
+    """For parts with another inertia: `{"RouterDegraded": ...}`."""
 
     def of(self, part: PartCondition) -> timedelta:
         """The inertia of one part."""
@@ -50,7 +50,7 @@ def union_condition(
     bad = _bad(type_, parts)
     if not any(_counts(type_, part, now, inertia) for part in bad):
         return _condition(type_, EXPECTED[type_], "AsExpected", _message(parts), _latest(parts))
-    # Once one has lasted, all that is bad is told.
+    # Once one part counts, all bad parts are reported.
     opposite = _OPPOSITE[EXPECTED[type_]]
     status = opposite if any(part.status == opposite for part in bad) else "Unknown"
     return _condition(type_, status, _reason(type_, bad), _message(bad), _latest(bad))
@@ -59,11 +59,11 @@ def union_condition(
 def inertia_ends(
     conditions: Iterable[PartCondition], now: datetime, inertia: Inertia = DEFAULT_INERTIA
 ) -> datetime | None:
-    """When Degraded will change if no part does; None when it will not."""
+    """When Degraded changes although no part does; None if it does not."""
     bad = _bad("Degraded", _parts("Degraded", conditions))
     if not bad or any(_counts("Degraded", part, now, inertia) for part in bad):
         return None
-    # One second more: a part has to have been bad for longer than its inertia.
+    # One second more: a part must be bad for longer than its inertia.
     return min(part.last_transition_time + inertia.of(part) for part in bad) + timedelta(seconds=1)
 
 
@@ -76,23 +76,23 @@ def _bad(type_: str, parts: Iterable[PartCondition]) -> list[PartCondition]:
 
 
 def _counts(type_: str, part: PartCondition, now: datetime, inertia: Inertia) -> bool:
-    """Whether a bad part has been so for long enough."""
+    """Whether a part has been bad for longer than its inertia."""
     return type_ != "Degraded" or now - part.last_transition_time > inertia.of(part)
 
 
 def _reason(type_: str, bad: Iterable[PartCondition]) -> str:
-    told = ((part.type.removesuffix(type_), part.reason) for part in bad)
-    # A part that gives no reason is told by its name alone.
-    return "::".join(sorted("_".join(word for word in pair if word) for pair in told))
+    reasons = ((part.type.removesuffix(type_), part.reason) for part in bad)
+    # A part without a reason is reported by its name alone.
+    return "::".join(sorted("_".join(word for word in pair if word) for pair in reasons))
 
 
 def _message(parts: Iterable[PartCondition]) -> str:
-    """Each line behind the type that says it; what two say is told once."""
-    told: dict[str, str] = {}
+    """Each line of the messages with the type of its part before it; a repeated line once."""
+    lines: dict[str, str] = {}
     for part in parts:
         for line in part.message.split("\n") if part.message else ():
-            told.setdefault(line, f"{part.type}: {line}")
-    return "\n".join(told.values())
+            lines.setdefault(line, f"{part.type}: {line}")
+    return "\n".join(lines.values())
 
 
 def _latest(parts: Iterable[PartCondition]) -> datetime:

@@ -1,7 +1,7 @@
-"""Who has written a ClusterOperator's conditions, and when, by `metadata.managedFields`. Pure.
+"""Which field managers wrote a ClusterOperator's conditions, and when. Pure.
 
-Each entry says, stamped by the API server, when a manager last changed fields that it owns. Objects
-may be odd; what cannot be read counts as not there.
+Each entry of `metadata.managedFields` has the time at which a manager last changed fields that it
+owns; the API server sets it. What cannot be read in an object counts as missing.
 """
 
 import json
@@ -12,31 +12,31 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.status.staleness import CHECKED, parse_time, said_in
+from quarterdeck.status.staleness import CHECKED, parse_time, plain_conditions
 from quarterdeck.status.staleness_marks import is_marked
 
 CHECKER = "quarterdeck-staleness"
 PROBE = "quarterdeck-staleness-probe"
 ANCIENT = "ancient-changes"
-"""The API server's name for all managers beyond the tenth, whose time moves with any change."""
+"""The API server's name for all managers beyond the tenth; its time changes with any change."""
 
 
-class Write(msgspec.Struct, frozen=True, kw_only=True):
+class ManagerWrite(msgspec.Struct, frozen=True, kw_only=True):
     """One manager's last change, from its managedFields entry."""
 
     manager: str
     operation: str
     time: datetime | None
     conditions: frozenset[str]
-    """The types of the conditions of which it owns anything."""
+    """The types of the conditions of which it owns a field."""
     messages: frozenset[str]
     """The types of the conditions whose message it owns."""
     whole: bool
-    """It owns the whole list, which the resource's definition has made atomic."""
+    """Whether it owns the whole list, which is atomic in the resource's definition."""
 
     @property
-    def asks(self) -> bool:
-        """Whether it is a challenge: the checker's, or a probe's."""
+    def by_checker(self) -> bool:
+        """Whether the checker or a probe wrote."""
         return self.manager in (CHECKER, PROBE)
 
     def owns_message(self, type_: str) -> bool:
@@ -44,25 +44,25 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
         return self.whole or type_ in self.messages
 
     def by_probe(self, type_: str) -> bool:
-        """Whether a probe has put the message of that condition there."""
+        """Whether a probe wrote the message of that condition."""
         return self.manager == PROBE and self.owns_message(type_)
 
     @property
     def by_operator(self) -> bool:
-        """Whether only a live operator writes so."""
+        """Whether an operator wrote."""
         return (
-            not self.asks
+            not self.by_checker
             and self.manager != ANCIENT
             and (self.whole or not self.conditions.isdisjoint(CHECKED))
         )
 
     def proves_life(self, now: datetime) -> bool:
-        """Whether a live operator has written by then; a time in the future says nothing."""
+        """Whether an operator wrote at a known time that is not in the future."""
         return self.by_operator and self.time is not None and self.time <= now
 
 
-def writes_of(obj: Object) -> Iterator[Write]:
-    """The managers that own anything under `status.conditions`."""
+def condition_writes(obj: Object) -> Iterator[ManagerWrite]:
+    """The last write of each manager that owns a field under `status.conditions`."""
     metadata = obj.get("metadata")
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     trees = [
@@ -70,12 +70,12 @@ def writes_of(obj: Object) -> Iterator[Write]:
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(owned := _at(entry, "fieldsV1", "f:status", "f:conditions"), dict)
     ]
-    # Who once wrote an empty list has the same entry as who owns an atomic one.
+    # A manager that once wrote an empty list has the same entry as the owner of an atomic list.
     atomic = not any(key.startswith("k:") for _, owned in trees for key in owned)
     for entry, owned in trees:
         manager, operation = entry.get("manager"), entry.get("operation")
         fields = dict(_by_type(owned))
-        yield Write(
+        yield ManagerWrite(
             manager=manager if isinstance(manager, str) else "",
             operation=operation if isinstance(operation, str) else "",
             time=parse_time(entry.get("time")),
@@ -88,25 +88,24 @@ def writes_of(obj: Object) -> Iterator[Write]:
 
 
 def cannot_answer(obj: Object) -> bool:
-    """Whether the operator has no way to put a message back.
+    """Whether the operator cannot restore a message.
 
-    So it is with one that applies its conditions without messages: what it applies has not
-    changed, so the API server changes nothing, and our text stays. An atomic list is compared as
-    a whole, and there it can. While a text of ours stands nobody knows: it took the message's
-    owner away.
+    That is the case if it applies its conditions without messages: the API server sees no
+    difference in what it applies, and our text stays. An atomic list is compared as a whole, so
+    there it can. While a condition has our text, this is unknown, because we own the message then.
     """
     status = obj.get("status")
     found = status.get("conditions") if isinstance(status, dict) else None
     entries = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict)]
-    said = [one for one in said_in(entries) if one.type in CHECKED]
+    said = [one for one in plain_conditions(entries) if one.type in CHECKED]
     if any(is_marked(one.status, one.message) for one in said):
         return False
     types = {one.type for one in said}
-    theirs = [write for write in writes_of(obj) if not write.asks]
+    theirs = [write for write in condition_writes(obj) if not write.by_checker]
     return bool(types) and all(_applied_without_message(type_, theirs) for type_ in types)
 
 
-def _applied_without_message(type_: str, writes: list[Write]) -> bool:
+def _applied_without_message(type_: str, writes: list[ManagerWrite]) -> bool:
     owners = [write for write in writes if write.whole or type_ in write.conditions]
     return bool(owners) and all(
         write.operation == "Apply" and not write.owns_message(type_) for write in owners

@@ -36,12 +36,12 @@ class ThisMachine:
         self._objects.apply(manifest)
 
     def deploy(self, deployment: Object) -> None:
-        """Apply a Deployment and return when it is available, in its latest form."""
+        """Apply a Deployment and return when it is available and up to date."""
         self.apply(deployment)
         self.wait_rolled_out(deployment["metadata"]["name"])
 
     def wait_rolled_out(self, deployment: str) -> None:
-        """Return when a Deployment is available, in its latest form."""
+        """Return when a Deployment is available and up to date."""
         self.kubectl("rollout", "status", f"deployment/{deployment}", f"--timeout={LIMIT:.0f}s")
 
     def get(self, kind: str, name: str) -> Object:

@@ -28,7 +28,7 @@ from quarterdeck.controller import (
 from quarterdeck.kube import Client, NotFound, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status import Report, Reporter, condition, healthy
-from quarterdeck.status.reporter import PAUSE, PLAIN_CLUSTER_OPERATORS
+from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS, REPORT_INTERVAL
 from quarterdeck.status.staleness_marks import checking_message, is_marked, verdict_message
 from quarterdeck.testing.audit import requests_by, writes_by
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
@@ -194,10 +194,10 @@ async def test_a_missing_one_is_made_and_written_once(cluster: Cluster) -> None:
     async with cluster.running(cluster.reporting(asked), release="4.7.0"):
         async with asyncio.timeout(LIMIT):
             await answer.wait()
-        cluster.reporters[-1].tell(release)
+        cluster.reporters[-1].set_report(release)
         found = await cluster.when(lambda seen: seen["status"].get("versions"))
         assert found["status"]["versions"] == [{"name": "operator", "version": "4.7.0"}]
-        cluster.reporters[-1].tell(msgspec.structs.replace(release))
+        cluster.reporters[-1].set_report(msgspec.structs.replace(release))
         found = await cluster.when(as_said)
     assert len(cluster.writes()) == 3
 
@@ -257,7 +257,7 @@ async def test_what_others_have_written_stays_as_it_is(cluster: Cluster) -> None
         assert found["status"]["versions"] == theirs["versions"]
         assert found["status"]["relatedObjects"][0] == theirs["relatedObjects"][0]
         updated = OperandVersion(name="mine", version="2")
-        cluster.reporters[0].tell(Report(conditions=WELL.conditions, versions=(updated,)))
+        cluster.reporters[0].set_report(Report(conditions=WELL.conditions, versions=(updated,)))
         found = await cluster.when(lambda seen: len(seen["status"]["versions"]) == 2)
     assert found["status"]["versions"][0] == theirs["versions"][0]
     entry = _entry(found, CHECKER)["fieldsV1"]["f:status"]["f:conditions"]
@@ -286,7 +286,7 @@ async def test_one_that_is_on_its_way_out_is_left_alone_and_made_anew(cluster: C
         await cluster.admin.delete(PLAIN_CLUSTER_OPERATORS, cluster.name)
         leaving = await cluster.change(challenged(await cluster.when(as_said)))
         before = len(asked)
-        cluster.reporters[0].ask_again()
+        cluster.reporters[0].refresh_report()
         await eventually_async(lambda: len(asked) > before, "asked again")
         assert len(cluster.writes()) == 2
         freed = {"metadata": {"finalizers": None}}
@@ -375,7 +375,7 @@ async def test_it_asks_the_operator_again_when_inertia_ends(cluster: Cluster) ->
         asked.append(now)
         ends = asked[0] + timedelta(seconds=4)
         if now < ends:
-            return Report(conditions=WELL.conditions, look_again=ends)
+            return Report(conditions=WELL.conditions, valid_until=ends)
         return Report(conditions=healthy(condition("Degraded", True, "Lasting", "for long")))
 
     async with cluster.running(cluster.reporting(report)):
@@ -410,7 +410,7 @@ async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_cha
             await cluster.admin.patch(CONFIG_MAPS, "busy", patch, namespace)
         await eventually_async(lambda: seen == "200", "ready")
     pauses = [later - earlier for earlier, later in pairwise(asked)]
-    assert all(pause > 0.9 * PAUSE for pause in pauses)
+    assert all(pause > 0.9 * REPORT_INTERVAL for pause in pauses)
 
 
 async def _allow(cluster: Cluster, rules: list[Object]) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from quarterdeck.status.health import (
     ORDER,
+    CheckerMark,
     Health,
-    Mark,
-    State,
+    OperatorState,
     health_of,
     worst_first,
 )
@@ -38,13 +38,13 @@ def cluster_operator(name: str = "x", **statuses: str) -> dict[str, Any]:
     }
 
 
-def marked(mark: Mark, obj: dict[str, Any], *types: str) -> dict[str, Any]:
+def marked(mark: CheckerMark, obj: dict[str, Any], *types: str) -> dict[str, Any]:
     """The object after the checker wrote to these conditions; all that it looks at without any."""
 
     def write(one: dict[str, Any]) -> dict[str, Any]:
         if one["type"] not in (types or CHECKED):
             return one
-        if mark is Mark.CHECKING:
+        if mark is CheckerMark.CHECKING:
             return one | {"message": checking_message(one["message"])}
         verdict = verdict_message(one["message"], one["status"], 1200)
         return one | {"status": "Unknown", "message": verdict}
@@ -52,60 +52,76 @@ def marked(mark: Mark, obj: dict[str, Any], *types: str) -> dict[str, Any]:
     return {**obj, "status": {"conditions": [write(one) for one in obj["status"]["conditions"]]}}
 
 
-def state(**statuses: str) -> State:
+def state(**statuses: str) -> OperatorState:
     return health_of(cluster_operator(**WELL | statuses)).state
 
 
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        pytest.param({}, State.WELL, id="all as expected"),
-        pytest.param({"Available": "False", "Degraded": "True"}, State.UNAVAILABLE, id="not there"),
-        pytest.param({"Degraded": "True", "Progressing": "True"}, State.DEGRADED, id="degraded"),
-        pytest.param({"Available": "Unknown"}, State.UNKNOWN, id="an operator that does not know"),
-        pytest.param({"Degraded": "Unknown"}, State.UNKNOWN, id="nor whether it is degraded"),
-        pytest.param({"Progressing": "True"}, State.PROGRESSING, id="rolling out"),
-        pytest.param({"Upgradeable": "False"}, State.WELL, id="not upgradeable is no ailment"),
-        pytest.param({"Disabled": "True"}, State.DISABLED, id="nothing to do"),
-        pytest.param({"Disabled": "False"}, State.WELL, id="something to do"),
-        pytest.param({"Disabled": "True", "Degraded": "True"}, State.DEGRADED, id="even so ill"),
+        pytest.param({}, OperatorState.WELL, id="all as expected"),
+        pytest.param(
+            {"Available": "False", "Degraded": "True"}, OperatorState.UNAVAILABLE, id="not there"
+        ),
+        pytest.param(
+            {"Degraded": "True", "Progressing": "True"}, OperatorState.DEGRADED, id="degraded"
+        ),
+        pytest.param(
+            {"Available": "Unknown"}, OperatorState.UNKNOWN, id="an operator that does not know"
+        ),
+        pytest.param(
+            {"Degraded": "Unknown"}, OperatorState.UNKNOWN, id="nor whether it is degraded"
+        ),
+        pytest.param({"Progressing": "True"}, OperatorState.PROGRESSING, id="rolling out"),
+        pytest.param(
+            {"Upgradeable": "False"}, OperatorState.WELL, id="not upgradeable is no ailment"
+        ),
+        pytest.param({"Disabled": "True"}, OperatorState.DISABLED, id="nothing to do"),
+        pytest.param({"Disabled": "False"}, OperatorState.WELL, id="something to do"),
+        pytest.param(
+            {"Disabled": "True", "Degraded": "True"}, OperatorState.DEGRADED, id="even so ill"
+        ),
     ],
 )
-def test_the_state_of_an_operator(statuses: dict[str, str], expected: State) -> None:
+def test_the_state_of_an_operator(statuses: dict[str, str], expected: OperatorState) -> None:
     assert state(**statuses) is expected
 
 
 def test_one_that_has_not_reported_is_unknown() -> None:
     found = health_of({"metadata": {"name": "x"}})
-    assert (found.state, found.conditions, found.telling) == (State.UNKNOWN, (), None)
+    assert (found.state, found.conditions, found.decisive_condition) == (
+        OperatorState.UNKNOWN,
+        (),
+        None,
+    )
 
 
 def test_one_without_conditions_that_count_is_unknown() -> None:
-    assert health_of(cluster_operator(Progressing="False")).state is State.UNKNOWN
+    assert health_of(cluster_operator(Progressing="False")).state is OperatorState.UNKNOWN
 
 
 def test_a_checked_one_is_as_well_as_it_says() -> None:
-    found = health_of(marked(Mark.CHECKING, cluster_operator(**WELL)))
-    assert (found.state, found.checking) == (State.WELL, True)
-    assert found.telling is not None
-    assert found.telling.message == "Available is True"
+    found = health_of(marked(CheckerMark.CHECKING, cluster_operator(**WELL)))
+    assert (found.state, found.checking) == (OperatorState.WELL, True)
+    assert found.decisive_condition is not None
+    assert found.decisive_condition.message == "Available is True"
 
 
 def test_one_that_was_given_up_is_stale_and_says_what_was_known() -> None:
-    found = health_of(marked(Mark.STALE, cluster_operator(**WELL, Disabled="True")))
-    assert (found.state, found.checking) == (State.STALE, False)
+    found = health_of(marked(CheckerMark.STALE, cluster_operator(**WELL, Disabled="True")))
+    assert (found.state, found.checking) == (OperatorState.STALE, False)
     assert [one.last_known for one in found.conditions] == [*WELL.values(), "True"]
     assert found.conditions[0].silence == "20 minutes"
     assert found.conditions[0].message == "Available is True"
 
 
 def test_one_that_answered_in_part_is_not_stale() -> None:
-    found = health_of(marked(Mark.STALE, cluster_operator(**WELL), "Degraded"))
-    assert found.state is State.UNKNOWN
+    found = health_of(marked(CheckerMark.STALE, cluster_operator(**WELL), "Degraded"))
+    assert found.state is OperatorState.UNKNOWN
 
 
 def test_texts_of_the_checker_on_other_conditions_are_the_operators_own() -> None:
-    found = health_of(marked(Mark.CHECKING, cluster_operator(**WELL, Other="True"), "Other"))
+    found = health_of(marked(CheckerMark.CHECKING, cluster_operator(**WELL, Other="True"), "Other"))
     assert not found.checking
 
 
@@ -118,7 +134,7 @@ def test_broken_entries_are_shown_as_far_as_they_go() -> None:
 healths = st.builds(
     lambda name, state: Health(name=name, state=state, checking=False, versions={}, conditions=()),
     st.sampled_from("abcdef"),
-    st.sampled_from(State),
+    st.sampled_from(OperatorState),
 )
 
 
@@ -131,5 +147,5 @@ def test_the_worst_come_first_and_then_by_name(many: list[Health]) -> None:
 
 
 def test_what_cannot_be_used_comes_before_what_is_merely_ill_and_disabled_is_last() -> None:
-    assert ORDER[0] is State.UNAVAILABLE
-    assert ORDER[-2:] == (State.WELL, State.DISABLED)
+    assert ORDER[0] is OperatorState.UNAVAILABLE
+    assert ORDER[-2:] == (OperatorState.WELL, OperatorState.DISABLED)

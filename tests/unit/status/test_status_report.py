@@ -23,7 +23,7 @@ from quarterdeck.status import (
     merge_versions,
     remove_conditions,
 )
-from quarterdeck.status.report import TOLD, desired_status
+from quarterdeck.status.report import LISTED_TROUBLES, desired_status
 from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
@@ -70,8 +70,8 @@ def test_troubles_are_told_in_order_and_the_rest_is_counted() -> None:
     assert degraded("Bad", []).status == "False"
     few = degraded("Bad", ["b", "a"])
     assert (few.status, few.reason, few.message) == ("True", "Bad", "a\nb")
-    many = degraded("Bad", [f"trouble {n}" for n in range(TOLD + 2)])
-    assert many.message.splitlines()[-2:] == [f"trouble {TOLD - 1}", "and 2 more"]
+    many = degraded("Bad", [f"trouble {n}" for n in range(LISTED_TROUBLES + 2)])
+    assert many.message.splitlines()[-2:] == [f"trouble {LISTED_TROUBLES - 1}", "and 2 more"]
 
 
 def note(name: str, status: str | None, message: str = "") -> Note:

@@ -26,7 +26,7 @@ from quarterdeck.operators.staleness.decide import (
 from quarterdeck.payload.graph import Mode
 from quarterdeck.status import health
 from quarterdeck.status.health import health_of
-from quarterdeck.status.staleness import is_stale, said_in
+from quarterdeck.status.staleness import is_stale, plain_conditions
 
 INTERVAL = timedelta(minutes=10)
 
@@ -59,7 +59,7 @@ def test_everybody_says_the_same_about_one_that_forbade_upgrades(keep: bool) -> 
     """With --keep-upgradeable-false people read `unknown` where the checker says stale."""
     server = given_up(keep=keep)
     assert decided(server, keep=keep).state is CheckState.STALE
-    assert health_of(server.get()).state is health.State.STALE
+    assert health_of(server.get()).state is health.OperatorState.STALE
     found = operator_health(server.get(), {"operator": "1"}, Mode.UPDATING, server.now)
     assert isinstance(found, Failed)
     assert found.reason == "ClusterOperatorStale"
@@ -77,26 +77,26 @@ def test_one_that_forbids_upgrades_after_the_verdict_is_alive_to_everybody() -> 
     )
     server.update("their-operator", news)
     assert decided(server, keep=False).state is CheckState.ALIVE
-    assert health_of(server.get()).state is health.State.UNKNOWN
+    assert health_of(server.get()).state is health.OperatorState.UNKNOWN
 
 
 def test_one_that_answered_in_part_is_not_stale() -> None:
     server = given_up(keep=False)
     server.update("their-operator", changed(server.conditions, "Degraded", message="back"))
-    assert not is_stale(said_in(server.conditions))
+    assert not is_stale(plain_conditions(server.conditions))
 
 
 def test_no_conditions_are_not_stale() -> None:
     assert not is_stale(())
-    assert not is_stale(said_in([condition("Upgradeable", "False")]))
+    assert not is_stale(plain_conditions([condition("Upgradeable", "False")]))
 
 
 def test_a_verdict_on_another_type_is_the_operators_own_text() -> None:
     one = given_up(keep=False).condition("Available") | {"type": "Other"}
-    assert not is_stale(said_in([one, condition("Available", since=START)]))
+    assert not is_stale(plain_conditions([one, condition("Available", since=START)]))
 
 
 def test_odd_times_are_read_as_none() -> None:
-    (one,) = said_in([{"type": "Available", "lastTransitionTime": 5, "message": None}])
+    (one,) = plain_conditions([{"type": "Available", "lastTransitionTime": 5, "message": None}])
     assert one.last_transition_time is None
     assert one.message == ""

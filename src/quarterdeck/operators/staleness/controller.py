@@ -281,7 +281,7 @@ def _verdict_of(decision: Decision | None) -> str:
     if decision is None:
         return ""
     evidence = decision.evidence
-    times = [write.time for write in evidence.writes if write.asks and write.time]
+    times = [write.time for write in evidence.writes if write.by_checker and write.time]
     written = max(times, default=evidence.challenged)
     return written.isoformat() if written else ""
 

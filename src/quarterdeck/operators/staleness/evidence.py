@@ -18,7 +18,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.status.staleness import CHECKED, is_stale, parse_time
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
-from quarterdeck.status.writers import Write, cannot_answer, writes_of
+from quarterdeck.status.writers import ManagerWrite, cannot_answer, condition_writes
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     conditions: tuple[WatchedCondition, ...]
     """The watched conditions that the object has."""
-    writes: tuple[Write, ...]
+    writes: tuple[ManagerWrite, ...]
     """Who has written under `status.conditions`, and when."""
     alive: Proof
     """A: the last proof of life."""
@@ -104,7 +104,7 @@ def evidence_of(
         for one in found
         if not (keep_upgradeable_false and (one.type, one.status) == ("Upgradeable", "False"))
     )
-    writes = tuple(writes_of(obj))
+    writes = tuple(condition_writes(obj))
     proofs = [*_proofs(obj, watched, writes, now)]
     proofs += [lease] if lease else []
     if seen and seen.alive:
@@ -153,7 +153,7 @@ def raw_conditions(obj: Object) -> list[Any]:
 
 
 def _proofs(
-    obj: Object, watched: Iterable[WatchedCondition], writes: Iterable[Write], now: datetime
+    obj: Object, watched: Iterable[WatchedCondition], writes: Iterable[ManagerWrite], now: datetime
 ) -> Iterator[Proof]:
     for write in writes:
         if write.time is not None and write.proves_life(now):
@@ -170,7 +170,7 @@ def _proofs(
 
 def _challenged(
     watched: Iterable[WatchedCondition],
-    writes: Iterable[Write],
+    writes: Iterable[ManagerWrite],
     now: datetime,
     seen: Sighting | None,
 ) -> datetime | None:
@@ -178,7 +178,7 @@ def _challenged(
     times = [
         write.time
         for write in writes
-        if write.asks and write.time and any(write.owns_message(type_) for type_ in marked)
+        if write.by_checker and write.time and any(write.owns_message(type_) for type_ in marked)
     ]
     if not times:
         return None

@@ -23,7 +23,7 @@ from quarterdeck.operators.staleness.evidence import (
     raw_conditions,
 )
 from quarterdeck.status.staleness_marks import original, recorded_status
-from quarterdeck.status.writers import writes_of
+from quarterdeck.status.writers import condition_writes
 
 OperatorText = tuple[Any, ...]
 """What the operator wrote in the four conditions, without our marks."""
@@ -99,8 +99,8 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
     text = _operator_text(obj)
     conditions = list(conditions_of(obj))
     marked = {one.type for one in conditions if one.mark}
-    writes = list(writes_of(obj))
-    asked = [write for write in writes if write.asks]
+    writes = list(condition_writes(obj))
+    asked = [write for write in writes if write.by_checker]
     signs = frozenset(write.time for write in writes if write.by_operator and write.time)
     by_hand = {kind for kind in marked if any(one.by_probe(kind) for one in asked)}
     marks = frozenset((one.type, one.mark) for one in conditions if one.type in marked - by_hand)

@@ -12,7 +12,7 @@ from tests.unit.operators.staleness.model import CHECKER, OPERATOR, ModelServer,
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
-from quarterdeck.status.writers import writes_of
+from quarterdeck.status.writers import condition_writes
 from quarterdeck.testing.waiting import eventually
 
 Step = tuple[str, Callable[[list[Object]], list[Object]]]
@@ -57,11 +57,11 @@ STEPS: list[Step] = [
 
 
 def written(obj: Object) -> dict[str, tuple[frozenset[str], bool]]:
-    return {write.manager: (write.messages, write.whole) for write in writes_of(obj)}
+    return {write.manager: (write.messages, write.whole) for write in condition_writes(obj)}
 
 
 def times(obj: Object) -> dict[str, datetime | None]:
-    return {write.manager: write.time for write in writes_of(obj)}
+    return {write.manager: write.time for write in condition_writes(obj)}
 
 
 def next_second() -> datetime:

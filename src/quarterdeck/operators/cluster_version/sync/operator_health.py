@@ -25,7 +25,7 @@ from quarterdeck.operators.cluster_version.sync.progress import (
     Waiting,
 )
 from quarterdeck.payload.graph import Mode
-from quarterdeck.status.staleness import SaidCondition, is_stale, said_in
+from quarterdeck.status.staleness import PlainCondition, is_stale, plain_conditions
 from quarterdeck.status.staleness_marks import is_verdict, original
 
 OPERATOR_TIMEOUT = timedelta(minutes=10)
@@ -48,7 +48,7 @@ def operator_health(
         return Failed("ClusterOperatorNoVersions", message)
     status = live.get("status") or {}
     conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
-    said = list(said_in(conditions.values()))
+    said = list(plain_conditions(conditions.values()))
     if is_stale(said) or any(_lost_availability(one) for one in said):
         message = "it no longer reports; see whether its pods run, and their logs"
         return Failed("ClusterOperatorStale", message)
@@ -60,7 +60,7 @@ def operator_health(
     )
 
 
-def _lost_availability(one: SaidCondition) -> bool:
+def _lost_availability(one: PlainCondition) -> bool:
     """Whether this is an Available that was given up, perhaps beside conditions that were not."""
     return one.type == "Available" and is_verdict(one.status, one.message)
 
