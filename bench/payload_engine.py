@@ -43,7 +43,7 @@ from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.operators.cluster_version.sync import (
     Cluster,
-    Progress,
+    PayloadProgress,
     keep_payload,
     run_payload,
 )
@@ -154,7 +154,7 @@ async def engine(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, f
         began, cpu = time.perf_counter(), time.process_time()
         written = asyncio.Event()
 
-        def report(progress: Progress) -> None:
+        def report(progress: PayloadProgress) -> None:
             tried = progress.done + len(progress.waiting) + len(progress.faults)
             lacking = {fault.reason for fault in progress.waiting} & {"NamespaceNotFound"}
             if tried == progress.total and not lacking and not written.is_set():
@@ -195,7 +195,7 @@ async def _kept_pass(manifests: Sequence[Manifest], cluster: Cluster) -> dict[st
     """The CPU of a pass in a process that keeps the payload, against reading its objects."""
     done = asyncio.Event()
 
-    def report(progress: Progress) -> None:
+    def report(progress: PayloadProgress) -> None:
         if progress.completed:
             done.set()
 
@@ -224,7 +224,7 @@ async def _deletions(
     """From the answer to a delete until the object is there again."""
     settled = asyncio.Event()
 
-    def report(progress: Progress) -> None:
+    def report(progress: PayloadProgress) -> None:
         if progress.completed:
             settled.set()
 

@@ -19,7 +19,7 @@ from bench.payload import COMPONENTS, MANIFESTS
 from bench.payload_cluster import make_ready, requests_made
 from bench.results import Column, Measurement, Row, Verdict
 from quarterdeck.kube import Client, RequestMetrics, load_kubeconfig
-from quarterdeck.operators.cluster_version.sync import Cluster, Progress, run_payload
+from quarterdeck.operators.cluster_version.sync import Cluster, PayloadProgress, run_payload
 from quarterdeck.operators.cluster_version.sync.desired import desired_object
 from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
@@ -106,7 +106,7 @@ async def bare(kubeconfig: Path, manifests: Sequence[Manifest]) -> dict[str, flo
 async def _settle(cluster: Cluster, others: Client, manifests: Sequence[Manifest]) -> None:
     """Bring the cluster to the release before, and look once more that nothing is left."""
 
-    def ignore(_: Progress) -> None:
+    def ignore(_: PayloadProgress) -> None:
         pass
 
     first = asyncio.create_task(run_payload(manifests, Mode.INITIALIZING, cluster, ignore))

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from tests.places import DEPLOY
 
 from quarterdeck.delivery.registry import installed
-from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector
+from quarterdeck.operators.cluster_version.version.metrics import MetricsInput, VersionCollector
 from quarterdeck.operators.staleness.gauges import Gauges
 from quarterdeck.operators.staleness.settings import Settings
 
@@ -73,7 +73,9 @@ def test_the_rules_of_staleness_ask_for_metrics_that_there_are() -> None:
 
 
 def test_the_rules_of_the_cluster_version_ask_for_metrics_that_there_are() -> None:
-    served = {family.name for family in VersionCollector(lambda: Seen(version=None)).collect()}
+    served = {
+        family.name for family in VersionCollector(lambda: MetricsInput(version=None)).collect()
+    }
     text = (DELIVERED / "cluster-version.yaml").read_text()
     asked = {"cluster_version", "cluster_operator_up", "cluster_operator_conditions"}
     assert asked <= served

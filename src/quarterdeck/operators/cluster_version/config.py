@@ -1,6 +1,6 @@
-"""What the cluster version operator is configured by, as it is delivered.
+"""The configuration objects of the cluster version operator, as delivered.
 
-All of it is created where it is missing and never written again: it belongs to the administrator.
+A release creates them if they are missing, and never writes them again: administrators own them.
 """
 
 from quarterdeck.api.config_v1 import FEATURE_GATES
@@ -22,8 +22,8 @@ FEATURE_GATE_CLUSTER: Object = {
     "spec": {},
 }
 
-# Not for hosted clusters (no annotation for their profile): there the log level belongs to those
-# who run the control plane.
+# Not for hosted clusters (no annotation for their profile): there the administrator of the
+# management cluster sets the log level.
 CONFIGURATION: Object = {
     "apiVersion": CLUSTER_VERSION_OPERATORS.api_version,
     "kind": CLUSTER_VERSION_OPERATORS.kind,

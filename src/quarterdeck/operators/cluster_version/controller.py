@@ -1,7 +1,7 @@
-"""The cluster version operator: what it is made of.
+"""Sets up the cluster version operator from its parts.
 
-Each part hangs its controllers into the manager by itself. Resource types may be missing when
-the operator starts, because it is the one that brings them: everything it watches is optional.
+Each part adds its own controllers to the manager. The operator installs the resource types itself,
+so they may be missing when it starts: everything that it watches is optional.
 """
 
 from pathlib import Path
@@ -22,8 +22,8 @@ def setup(manager: Manager, settings: Settings) -> None:
     if settings.releases:
         payloads = Payloads(Path(settings.releases), settings.profile, manager.clock)
     add_feature_gates(manager, settings, payloads)
-    # In a hosted cluster the log level belongs to those who run the control plane, even if
-    # somebody brings the type.
+    # In a hosted cluster the administrator of the management cluster sets the log level, even if
+    # somebody installs the resource type.
     if settings.profile in SELF_MANAGED:
         add_log_level(manager, settings)
     if payloads is not None:

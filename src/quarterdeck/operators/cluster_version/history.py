@@ -1,8 +1,8 @@
 """`ClusterVersion.status.history`: the releases that a cluster ran, newest first.
 
-It is also where an update in progress is remembered: the newest entry names the release that is
-being applied, and Partial says that it is not done. After a crash that is all that is needed to
-go on. When an update is accepted or complete is decided elsewhere.
+It also records an update in progress: the newest entry names the release that is being applied, and
+its state Partial means that it is not complete. After a crash the operator needs nothing else to
+continue. Other modules decide when an update is accepted or complete.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ NEWEST_KEPT = 5
 
 
 def started(history: History, release: Release, now: datetime, *, risks: str = "") -> History:
-    """The history when the move to a release begins; unchanged if that is the newest already.
+    """The history with the start of a move to a release; unchanged if that is the newest entry.
 
-    `risks` are the warnings that were overridden to begin.
+    `risks` are the warnings that were overridden.
     """
     if history and is_of(history[0], release):
         return history
@@ -41,10 +41,10 @@ def started(history: History, release: Release, now: datetime, *, risks: str = "
 
 
 def completed(history: History, now: datetime) -> History:
-    """The history when the newest release has been applied; unchanged if it was before."""
+    """The history with the newest release completed; unchanged if it is completed already."""
     if not history or history[0].state == UpdateState.COMPLETED:
         return history
-    # A clock that was set back must not let a release be done before it began.
+    # A clock that was set back must not date the completion before the start.
     end = max(now.replace(microsecond=0), history[0].started_time)
     done = msgspec.structs.replace(
         history[0], state=UpdateState.COMPLETED.value, completion_time=end
@@ -53,30 +53,30 @@ def completed(history: History, now: datetime) -> History:
 
 
 def latest_completed(history: History) -> UpdateHistory | None:
-    """The newest release that was fully applied; None before the first."""
+    """The newest completed release; None if there is none."""
     return next((entry for entry in history if entry.state == UpdateState.COMPLETED), None)
 
 
 def maybe_running(history: History) -> tuple[str, ...]:
-    """The versions of which parts may run: those begun since the last one that was completed.
+    """The versions of which parts may run: the last completed one and those started since.
 
-    Newest first, each once. One entry says it all on a settled cluster.
+    Newest first, each once. A settled cluster has one.
     """
     return tuple(dict.fromkeys(_versions_since_completed(history)))
 
 
 def is_of(entry: UpdateHistory, release: Release) -> bool:
-    """Whether an entry is about this release: by version where both have one, else by image."""
+    """Whether an entry is about this release: by version if both have one, else by image."""
     if entry.version and release.version:
         return entry.version == release.version
     return entry.image == release.image
 
 
 def pruned(history: Sequence[UpdateHistory]) -> History:
-    """At most MAX_ENTRIES: the first, the newest five and the latest completed always stay.
+    """At most MAX_ENTRIES entries: the first, the newest five and the latest completed always stay.
 
-    Of the others the first and the last completed one of each minor version stay longest, because
-    they say what the cluster has been; then the completed ones; of the same kind the newer ones.
+    Of the others, the first and the last completed entry of each minor version stay longest, then
+    the other completed entries. Among equals, newer entries stay longer.
     """
     surplus = len(history) - MAX_ENTRIES
     if surplus <= 0:
@@ -91,7 +91,7 @@ def pruned(history: Sequence[UpdateHistory]) -> History:
 
 
 def _closed(history: History, now: datetime) -> History:
-    """The history whose newest entry has an end: another release takes its place."""
+    """The history with a completion time in its newest entry, which another release replaces."""
     if not history or history[0].completion_time is not None:
         return history
     end = max(now, history[0].started_time)
@@ -107,7 +107,7 @@ def _versions_since_completed(history: History) -> Iterator[str]:
 
 
 def _ends_of_minors(history: Sequence[UpdateHistory]) -> set[int]:
-    """Where the first and the last completed release of each minor version stand."""
+    """The indexes of the first and the last completed release of each minor version."""
     newest: dict[tuple[int, int], int] = {}
     oldest: dict[tuple[int, int], int] = {}
     for index, entry in enumerate(history):

@@ -1,7 +1,7 @@
-"""The ClusterVersion `version`, as much of it as is true while no payload is applied.
+"""The ClusterVersion `version` of an operator that applies no payload.
 
-It is created where there is none, with an identifier of its own. Its conditions claim nothing:
-this operator has applied no release, so none is available, and none is on its way.
+The operator creates it, with a new cluster identifier, if it is missing. Its conditions report that
+no release is available and none is progressing.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ _NO_PAYLOAD = "this operator applies no payload; nothing in the cluster follows 
 
 
 def add_minimal_version(manager: Manager, settings: Settings) -> None:
-    """Keep a ClusterVersion that claims nothing."""
+    """Keep a ClusterVersion that reports no release."""
     versions = manager.objects(CLUSTER_VERSIONS, THE_VERSION, writes=["create", "status"])
     gates = manager.cache(FEATURE_GATES, THE_GATES)
 
@@ -54,7 +54,7 @@ def add_minimal_version(manager: Manager, settings: Settings) -> None:
 def desired_status(
     version: ClusterVersion, release: str, feature_set: str, now: datetime
 ) -> ClusterVersionStatus:
-    """What is true of a cluster to which this operator has applied no release."""
+    """The status of a cluster to which this operator has applied no release."""
     conditions = version.status.conditions if version.status else ()
     for new in (
         _condition("Available", "False", "NoPayload", _NO_PAYLOAD, now),
@@ -69,13 +69,13 @@ def desired_status(
         observed_generation=version.metadata.generation,
         version_hash="",
         conditions=conditions,
-        # Not null: a merge patch cannot say that, and none being known is none being recommended.
+        # Not null, which a merge patch cannot write.
         available_updates=(),
     )
 
 
 def upgradeable(feature_set: str, now: datetime) -> ClusterStatusCondition:
-    """Upgradeable, as far as the feature set decides it."""
+    """The condition Upgradeable; only the feature set decides it here."""
     for blocker in feature_set_blockers(feature_set):
         return _condition("Upgradeable", "False", blocker.reason, blocker.message, now)
     return _condition("Upgradeable", "True", "AsExpected", "", now)

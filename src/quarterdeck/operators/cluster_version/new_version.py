@@ -1,4 +1,4 @@
-"""The ClusterVersion `version` of a cluster that has none: an identifier, and no wishes."""
+"""Creates the ClusterVersion `version`, with only a cluster identifier in its spec."""
 
 from uuid import uuid4
 
@@ -15,11 +15,11 @@ THE_VERSION = Selection(name=KEY.name, optional=True)
 
 
 async def create_version(versions: Objects[ClusterVersion]) -> Result:
-    """Create it; tried again while its type is not there."""
+    """Create the ClusterVersion; retry while its resource type is missing."""
     try:
         await versions.create({"metadata": {"name": KEY.name}, "spec": {"clusterID": str(uuid4())}})
     except AlreadyExists:
-        return DONE  # the watch brings it
+        return DONE  # The watch delivers it.
     except NotFound:
         log.info("waiting for the type of ClusterVersion")
         return Result(requeue_after=2)

@@ -1,4 +1,4 @@
-"""The releases directory and its payloads, read off the event loop and kept while unchanged."""
+"""Reads the releases directory and its payloads in a thread, and keeps them while unchanged."""
 
 import asyncio
 import time
@@ -21,8 +21,8 @@ from quarterdeck.payload.releases import (
     version_hash,
 )
 
-LOOK_AGAIN = 2.0
-"""Seconds for which what was found in the directory holds."""
+REUSE_SECONDS = 2.0
+"""Seconds for which a reading of the directory is reused."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Payloads:
-    """What can be read from a releases directory."""
+    """The releases and payloads of a releases directory."""
 
     def __init__(
         self, directory: Path | None, profile: str, clock: Callable[[], float] = time.monotonic
@@ -45,9 +45,9 @@ class Payloads:
         self._loaded: dict[str, tuple[float, str, Loaded | PayloadError]] = {}
 
     async def releases(self) -> Releases:
-        """The releases that there are now."""
+        """The releases in the directory now."""
         now = self._clock()
-        if self._releases is None or now - self._releases[0] > LOOK_AGAIN:
+        if self._releases is None or now - self._releases[0] > REUSE_SECONDS:
             self._releases = (now, await asyncio.to_thread(self._read))
         return self._releases[1]
 
@@ -55,14 +55,14 @@ class Payloads:
         """The payload of a release, read again when its files have changed."""
         version, now = offer.release.version, self._clock()
         known = self._loaded.get(version)
-        if known is not None and now - known[0] <= LOOK_AGAIN:
+        if known is not None and now - known[0] <= REUSE_SECONDS:
             return known[2]
         mark = await asyncio.to_thread(fingerprint, offer)
         if known is None or known[1] != mark:
             found = await asyncio.to_thread(self._load, offer)
         else:
             found = known[2]
-        # Two are enough: the release that is run, and the one that is asked for.
+        # Keep two: the release that runs, and the one that is asked for.
         others = [other for other in self._loaded if other != version]
         for other in others[:-1]:
             del self._loaded[other]

@@ -1,4 +1,4 @@
-"""What can be set for the cluster version operator: options of `quarterdeck run`."""
+"""The cluster version operator's own options of `quarterdeck run`."""
 
 from typing import Annotated
 

@@ -1,7 +1,7 @@
-"""Says at Debug which manifests of the payload are skipped, and why.
+"""Logs at Debug which manifests of the payload are skipped, and why.
 
-Told when it is news: when the payload or what it is judged against has changed, and when somebody
-has turned the log level up. `quarterdeck payload why` has all the reasons; this is the first one.
+It logs them when the payload or the observed cluster changes, and when somebody raises the log
+level. `quarterdeck payload why` shows all reasons for a manifest; the log has the first one.
 """
 
 from quarterdeck import log as logs
@@ -13,19 +13,19 @@ log = logs.get_logger("cluster_version.payload")
 
 
 class SkippedManifests:
-    """Remembers what was told."""
+    """Logs the skipped manifests, and remembers what it has logged."""
 
     def __init__(self) -> None:
-        self._told: tuple[str, ObservedCluster] | None = None
+        self._last: tuple[str, ObservedCluster] | None = None
 
-    def tell(self, payload: Payload, payload_hash: str, observed: ObservedCluster) -> None:
-        """A line for each manifest that does not count, unless that is known."""
+    def log_new(self, payload: Payload, payload_hash: str, observed: ObservedCluster) -> None:
+        """Log a line for each skipped manifest, unless the log has these lines already."""
         if not logs.enabled(logs.DEBUG):
-            self._told = None
+            self._last = None
             return
-        if self._told == (payload_hash, observed):
+        if self._last == (payload_hash, observed):
             return
-        self._told = (payload_hash, observed)
+        self._last = (payload_hash, observed)
         for manifest in payload.manifests:
             verdict = excluded_by(manifest, observed)
             if verdict is not None:

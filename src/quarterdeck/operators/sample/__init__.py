@@ -1,4 +1,4 @@
-"""The sample operator: the one in `docs/writing-an-operator.md`, and the one that is tortured."""
+"""The sample operator of `docs/writing-an-operator.md`, which tests and benchmarks use too."""
 
 from quarterdeck.delivery.declaration import Declaration, Deployed, Local
 

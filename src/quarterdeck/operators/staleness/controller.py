@@ -91,7 +91,7 @@ class Checker:
     def _remember(self, change: Change[Object]) -> None:
         """Record each change: an answer may come and go before the next reconcile."""
         if change.new is not None:
-            self._sightings.look(change.new, self._manager.now(), self._manager.clock())
+            self._sightings.record(change.new, self._manager.now(), self._manager.clock())
 
     def _last_look(self) -> float:
         """When this checker could last read and write, in seconds since 1970."""
@@ -137,7 +137,7 @@ class Checker:
         clock, wall = self._manager.clock(), self._manager.wall().timestamp()
         # A request may succeed while the watch is still in back-off.
         reached = clock if self._cache.lost_for else self._cache.followed_since
-        return self._grace.left(clock, wall, reached)
+        return self._grace.observe(clock, wall, reached)
 
     def _wait_for_budget(self, name: str) -> float:
         return self._sightings.wait(name, self._manager.clock(), self._settings.interval)
@@ -208,7 +208,7 @@ class Checker:
                 interval=self._settings.interval,
                 keep_upgradeable_false=self._settings.keep_upgradeable_false,
                 lease=self._renewals.last(name),
-                seen=self._sightings.look(obj, now, self._manager.clock()),
+                seen=self._sightings.record(obj, now, self._manager.clock()),
             )
         )
 

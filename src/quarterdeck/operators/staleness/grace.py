@@ -17,7 +17,7 @@ class Grace:
         self._from = monotonic
         self._looked = (monotonic, wall)
 
-    def left(self, monotonic: float, wall: float, reached: float = 0.0) -> float:
+    def observe(self, monotonic: float, wall: float, reached: float = 0.0) -> float:
         """The seconds until the checker may write; 0 if it may now.
 
         `reached` is the start of the time without an outage of the API server.

@@ -53,7 +53,7 @@ async def explain(
         interval=assumed.interval,
         keep_upgradeable_false=assumed.keep_upgradeable_false,
         lease=lease,
-        seen=Sightings().look(obj, now),
+        seen=Sightings().record(obj, now),
     )
     return explanation(
         name,

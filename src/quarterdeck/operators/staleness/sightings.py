@@ -54,7 +54,7 @@ class Sightings:
     def __init__(self) -> None:
         self._seen: dict[str, _Memory] = {}
 
-    def look(self, obj: Object, now: datetime, clock: float | None = None) -> Sighting:
+    def record(self, obj: Object, now: datetime, clock: float | None = None) -> Sighting:
         """Record the object as it is now, and return what is known from all looks.
 
         `now` is the server's time, and the result uses it. `clock` is the checker's own clock; the

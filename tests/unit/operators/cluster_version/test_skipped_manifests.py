@@ -50,7 +50,7 @@ def test_each_manifest_that_is_skipped_is_told_with_its_reason_once(
 ) -> None:
     skipped = SkippedManifests()
     for _ in range(3):
-        skipped.tell(payload, "hash", ObservedCluster())
+        skipped.log_new(payload, "hash", ObservedCluster())
     (place,) = told(written)
     assert "0000_10_x_b.json" in place
     line = json.loads(written.getvalue().splitlines()[0])
@@ -61,13 +61,15 @@ def test_each_manifest_that_is_skipped_is_told_with_its_reason_once(
 def test_it_is_told_again_when_it_is_news(written: io.StringIO, payload: Payload) -> None:
     """Another payload, another cluster, or a level that was turned up."""
     skipped = SkippedManifests()
-    skipped.tell(payload, "hash", ObservedCluster())
-    skipped.tell(payload, "other", ObservedCluster())
-    skipped.tell(payload, "other", msgspec.structs.replace(ObservedCluster(), profile="hypershift"))
+    skipped.log_new(payload, "hash", ObservedCluster())
+    skipped.log_new(payload, "other", ObservedCluster())
+    skipped.log_new(
+        payload, "other", msgspec.structs.replace(ObservedCluster(), profile="hypershift")
+    )
     assert len(told(written)) == 3
     logs.set_verbosity(logs.NORMAL)
-    skipped.tell(payload, "other", ObservedCluster())
+    skipped.log_new(payload, "other", ObservedCluster())
     assert len(told(written)) == 3
     logs.set_verbosity(logs.DEBUG)
-    skipped.tell(payload, "other", ObservedCluster())
+    skipped.log_new(payload, "other", ObservedCluster())
     assert len(told(written)) == 4

@@ -55,12 +55,12 @@ class Checker:
 
     def act(self, obj: Object | None = None) -> Decision:
         obj = obj or self.server.get()
-        seen = self.memory.look(obj, self.server.now, self.clock)
+        seen = self.memory.record(obj, self.server.now, self.clock)
         decision = decide(Case(object=obj, now=self.server.now, interval=INTERVAL, seen=seen))
         if isinstance(decision, Write) and not self.memory.wait("it", self.clock, INTERVAL):
             self.server.update(CHECKER, decision.conditions)
             self.memory.note_write("it", self.clock)
-            self.memory.look(self.server.get(), self.server.now, self.clock)
+            self.memory.record(self.server.get(), self.server.now, self.clock)
             self.writes.append(type(decision))
         return decision
 

@@ -169,11 +169,11 @@ class Machine(RuleBasedStateMachine):
     def everybody_looks(self) -> None:
         """Each change reaches each checker, whether it decides something then or not."""
         for memory in self.memories:
-            memory.look(self.server.get(), self.server.now, self.clock)
+            memory.record(self.server.get(), self.server.now, self.clock)
 
     def decide(self, number: int) -> Decision:
         obj, now = self.server.get(), self.server.now
-        seen = self.memories[number].look(obj, now, self.clock)
+        seen = self.memories[number].record(obj, now, self.clock)
         return decide(Case(object=obj, now=now, interval=INTERVAL, seen=seen))
 
     @rule(number=CHECKERS)
@@ -209,7 +209,7 @@ class Machine(RuleBasedStateMachine):
     def a_checker_starts_again(self, number: int) -> None:
         self.plans[number] = None
         self.memories[number] = Sightings()
-        self.memories[number].look(self.server.get(), self.server.now, self.clock)
+        self.memories[number].record(self.server.get(), self.server.now, self.clock)
         self.restarts.append(self.clock)
 
     @rule()

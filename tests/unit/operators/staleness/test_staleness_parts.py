@@ -35,9 +35,9 @@ LIMIT = INTERVAL.total_seconds()
 
 def test_nothing_is_written_right_after_the_start() -> None:
     grace = Grace(30, monotonic=100, wall=5000)
-    assert grace.left(100, 5000) == 30
-    assert grace.left(129, 5029) == 1
-    assert grace.left(130, 5030) == 0
+    assert grace.observe(100, 5000) == 30
+    assert grace.observe(129, 5029) == 1
+    assert grace.observe(130, 5030) == 0
 
 
 @pytest.mark.parametrize(
@@ -45,21 +45,21 @@ def test_nothing_is_written_right_after_the_start() -> None:
 )
 def test_grace_begins_again_when_the_clocks_disagree(wall: float) -> None:
     grace = Grace(30, monotonic=0, wall=5000)
-    assert grace.left(60, 5060) == 0
-    assert grace.left(61, wall) == 30
-    assert grace.left(91, wall + 30) == 0
+    assert grace.observe(60, 5060) == 0
+    assert grace.observe(61, wall) == 30
+    assert grace.observe(91, wall + 30) == 0
 
 
 def test_grace_begins_again_when_the_server_is_reached_after_an_outage() -> None:
     grace = Grace(30, monotonic=0, wall=5000)
-    assert grace.left(60, 5060) == 0
-    assert grace.left(100, 5100, reached=90) == 20
-    assert grace.left(120, 5120, reached=90) == 0
+    assert grace.observe(60, 5060) == 0
+    assert grace.observe(100, 5100, reached=90) == 20
+    assert grace.observe(120, 5120, reached=90) == 0
 
 
 def test_clocks_that_drift_slowly_are_no_sleep() -> None:
     grace = Grace(30, monotonic=0, wall=0)
-    assert [grace.left(n * 600, n * 600.4) for n in range(1, 100)] == [0.0] * 99
+    assert [grace.observe(n * 600, n * 600.4) for n in range(1, 100)] == [0.0] * 99
 
 
 # --- leases
@@ -143,11 +143,11 @@ class Blind:
 
     def act(self) -> Decision:
         obj = self.server.get(managed_fields=False)
-        seen = self.sightings.look(obj, self.server.now)
+        seen = self.sightings.record(obj, self.server.now)
         decision = decide(Case(object=obj, now=self.server.now, interval=INTERVAL, seen=seen))
         if isinstance(decision, Challenge | Verdict):
             self.server.update(CHECKER, decision.conditions)
-            self.sightings.look(self.server.get(managed_fields=False), self.server.now)
+            self.sightings.record(self.server.get(managed_fields=False), self.server.now)
         return decision
 
 
@@ -213,13 +213,13 @@ def test_an_object_of_the_same_name_is_another_one() -> None:
     sightings = Sightings()
     model = server()
     first = model.get(managed_fields=False)
-    sightings.look(first, START)
+    sightings.record(first, START)
     second = model.get(managed_fields=False, uid="2")
     later = START + INTERVAL
-    seen = sightings.look(second, later)
+    seen = sightings.record(second, later)
     assert seen is not None
     assert seen.alive == later
-    dated = Sightings().look(model.get(), later)
+    dated = Sightings().record(model.get(), later)
     assert dated.alive == START, "an object that dates its writes itself needs no first sight"
 
 
@@ -227,15 +227,15 @@ def test_a_sign_of_life_outlives_a_clock_that_is_set_back() -> None:
     """What the operator wrote then lies in the server's future, and was seen all the same."""
     sightings, clock = Sightings(), 100.0
     obj = server().get()
-    sightings.look(obj, START, clock)
+    sightings.record(obj, START, clock)
     back = START - timedelta(minutes=3)
-    assert sightings.look(obj, back, clock).alive == back
-    assert sightings.look(obj, back + INTERVAL, clock + 600).alive == back
+    assert sightings.record(obj, back, clock).alive == back
+    assert sightings.record(obj, back + INTERVAL, clock + 600).alive == back
 
 
 def test_a_sign_of_life_from_the_future_is_one_of_the_first_look() -> None:
     """Of two servers one is ahead; who starts again must not take an answer for no answer."""
     sightings, obj = Sightings(), server().get()
     behind = START - timedelta(minutes=3)
-    assert sightings.look(obj, behind, 0.0).alive == behind
-    assert sightings.look(obj, behind + INTERVAL, 600.0).alive == behind, "and only once"
+    assert sightings.record(obj, behind, 0.0).alive == behind
+    assert sightings.record(obj, behind + INTERVAL, 600.0).alive == behind, "and only once"

@@ -1,1 +1,1 @@
-"""Feature gates: which are on for this release, and reporting it where nobody else does."""
+"""Feature gates: which ones are on for this release, and the status that reports them."""

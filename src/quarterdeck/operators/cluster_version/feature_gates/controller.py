@@ -1,4 +1,4 @@
-"""Says in FeatureGate's status which gates are on for this release, where nobody else does."""
+"""Reports in FeatureGate's status which gates are on for this release, if nobody else does."""
 
 from typing import Any
 
@@ -31,23 +31,22 @@ log = logs.get_logger("cluster_version.feature_gates")
 _KEY = Key("", FEATURE_GATE_NAME)
 _VERSION = Key("", "version")
 _OWNER = Key("", "config-operator")
-"""The cluster operator that writes the status where there is one, on OpenShift."""
+"""The cluster operator that writes the status on OpenShift."""
 
 
 def add_feature_gates(
     manager: Manager, settings: Settings, payloads: Payloads | None = None
 ) -> None:
-    """Compute the status of the FeatureGate `cluster` while it has no other owner.
+    """Report the status of the FeatureGate `cluster` while no other operator owns it.
 
-    Another owner is an operator, which says so by its ClusterOperator; what somebody wrote by hand
-    is put right.
+    The other owner counts only with its ClusterOperator present; edits by hand are overwritten.
     """
     gates = manager.objects(FEATURE_GATES, THE_GATES, writes=["status"])
     versions = manager.cache(CLUSTER_VERSIONS, Selection(name=_VERSION.name, optional=True))
     owner = manager.cache(CLUSTER_OPERATORS, Selection(name=_OWNER.name, optional=True))
 
     async def listed(feature_set: str) -> dict[str, bool]:
-        """What this release's own payload says; nothing where it cannot be read."""
+        """The gates in this release's own payload; empty if it cannot be read."""
         offer = (
             (await payloads.releases()).by_version(settings.release_version) if payloads else None
         )

@@ -1,7 +1,7 @@
-"""What FeatureGate's status says of this release, and who writes it. Pure.
+"""The desired status of FeatureGate for this release, and who else writes it. Pure.
 
-On OpenShift another operator writes that status, on plain Kubernetes nobody does, and then the
-cluster version operator computes it.
+On OpenShift another operator writes that status. On plain Kubernetes the cluster version operator
+does.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,7 +17,7 @@ from quarterdeck.api.config_v1 import (
 def desired_status(
     gates: FeatureGate, version: str, states: Mapping[str, bool], running: Collection[str] = ()
 ) -> FeatureGateStatus:
-    """The status with this version's gates; entries of others stay while these versions run."""
+    """The status with this version's gates; other versions keep their entry while they run."""
     ours = FeatureGateDetails(
         version=version,
         enabled=_listed(gate for gate, is_on in states.items() if is_on),
@@ -35,7 +35,7 @@ def desired_status(
 
 
 def other_owners(gates: FeatureGate, ours: str) -> list[str]:
-    """Who else has written which gates are on; while there is somebody, we leave it to them."""
+    """The other field managers that own `status.featureGates`."""
     return sorted(
         {
             entry.manager

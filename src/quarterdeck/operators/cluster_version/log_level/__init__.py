@@ -1,1 +1,1 @@
-"""The operator's log level: what the ClusterVersionOperator object asks for, in force at once."""
+"""Applies the log level of the ClusterVersionOperator object at once."""

@@ -1,13 +1,13 @@
-"""What the log level is made of: three controllers that cannot hold each other up.
+"""Three controllers of the log level that do not wait for each other.
 
-- `log-level` puts the level in force. It runs in every replica, leader or not, and makes no
-  request, so nothing that fails can keep a level from being applied.
-- `log-level-status` (leader) then says on the object that it is: observedGeneration means
-  applied. It tells of a change, and of a value that is no level, by an event.
-- `log-level-expiry` (leader) writes the level that follows when a level's time is over.
+- `log-level` applies the level. It runs in every replica, leader or not, and makes no request, so
+  no failed request delays a level.
+- `log-level-status` (leader) then reports it: observedGeneration means applied. It creates an event
+  about a change, and about a value that is not a level.
+- `log-level-expiry` (leader) writes the next level when a level expires.
 
-The object is read as it is on the server and not as our type, because what is wrong with it has
-to be told and not to be skipped.
+The object is read as a plain dictionary, not as our type, so that a malformed value is reported and
+not skipped.
 """
 
 from typing import Any, assert_never
@@ -29,11 +29,11 @@ from quarterdeck.controller import (
 )
 from quarterdeck.feature_gates import FEATURE_GATE_NAME, LOG_LEVEL_GATE, gate_is_on
 from quarterdeck.operators.cluster_version.log_level.decision import (
-    Decision,
     Keep,
+    LevelDecision,
     ObservedConfig,
     Rewrite,
-    Unreadable,
+    UnreadableExpiry,
     decide,
     expire,
     is_gone,
@@ -50,13 +50,13 @@ log = logs.get_logger("cluster_version.log_level")
 CONFIGS = CLUSTER_VERSION_OPERATORS.plain
 THE_CONFIG = Selection(name=CONFIG_NAME, optional=True)
 _KEY = Key("", CONFIG_NAME)
-_SOON = 0.05
-"""Seconds; the server's clock is read to the second, so a time may be due a little later."""
+MIN_REQUEUE_SECONDS = 0.05
+"""The server's clock has whole seconds, so an expiry may be due a little later."""
 
 
 def add_log_level(manager: Manager, settings: Settings) -> None:
-    """Let the ClusterVersionOperator `cluster` decide how much this process logs."""
-    level = LogLevel(manager, settings)
+    """Let the ClusterVersionOperator `cluster` set the verbosity of this process."""
+    level = LogLevelReconciler(manager, settings)
     gauge = Gauge(
         "quarterdeck_log_verbosity",
         "How much is logged now, in klog's numbers: 2 Normal, 4 Debug, 6 Trace, 8 TraceAll.",
@@ -72,8 +72,8 @@ def add_log_level(manager: Manager, settings: Settings) -> None:
     manager.add(Controller("log-level-expiry", level.run_out, both))
 
 
-class LogLevel:
-    """The controllers' reconciles."""
+class LogLevelReconciler:
+    """The reconcile functions of the three controllers."""
 
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self._manager = manager
@@ -83,11 +83,11 @@ class LogLevel:
         self._switch = Switch()
 
     async def apply(self, key: Key) -> Result:
-        """Put the level in force in this replica."""
+        """Apply the level in this replica."""
         seen = self._observe()
         decision = self._apply(seen)
         if seen.config is not None and unobserved(seen.config) is None:
-            # The leader has reported it: a later leader must not report it again.
+            # The leader has reported it. A later leader must not report it again.
             self._switch.mark_reported()
         log.v(4).info(
             "log level decided",
@@ -99,7 +99,7 @@ class LogLevel:
         return DONE if decision.look_again is None else _in(decision.look_again)
 
     async def report(self, key: Key) -> Result:
-        """Say on the object that its level is in force, after it is."""
+        """Report on the object that its level is applied."""
         seen = self._observe()
         decision = self._apply(seen)
         change = self._switch.unreported_change
@@ -127,7 +127,7 @@ class LogLevel:
         return DONE
 
     async def run_out(self, key: Key) -> Result:
-        """Write the level that follows, when the time of the one before is over."""
+        """Write the next level when the present one expires."""
         seen = self._observe()
         config = seen.config
         if config is None or is_gone(config) or not seen.gate_on:
@@ -136,7 +136,7 @@ class LogLevel:
         match step:
             case Keep():
                 return DONE if step.seconds is None else _in(step.seconds)
-            case Unreadable(text):
+            case UnreadableExpiry(text):
                 note = f"metadata.annotations[{ANNOTATION}]: {text[:100]!r} cannot be read, so "
                 note += f"the level stays; {UNREADABLE_REMEDY}"
                 self._manager.events.event(
@@ -150,14 +150,14 @@ class LogLevel:
                 assert_never(step)
 
     async def _rewrite(self, config: Object, step: Rewrite) -> None:
-        """Write the next level and take the expiry away, unless the object has changed."""
+        """Write the next level and remove the expiry, unless the object has changed."""
         patch: Object = {"metadata": {"annotations": {ANNOTATION: None}}}
         if step.level is not None:
             patch["spec"] = {"operatorLogLevel": step.level}
         await self.configs.patch(config, patch)
         log.info("expiry of the log level taken away", log_level=step.level, why=step.why)
 
-    def _apply(self, seen: ObservedConfig) -> Decision:
+    def _apply(self, seen: ObservedConfig) -> LevelDecision:
         decision = decide(seen)
         self._switch.turn(decision)
         return decision
@@ -173,4 +173,4 @@ class LogLevel:
 
 
 def _in(seconds: float) -> Result:
-    return Result(requeue_after=max(seconds, _SOON))
+    return Result(requeue_after=max(seconds, MIN_REQUEUE_SECONDS))

@@ -1,9 +1,9 @@
 """Decides which log level is in force, and what has to be written about it. Pure.
 
-In order: with the gate off the object is ignored, and the verbosity of the start holds. Without
-an object, or with one that is being deleted, it is Normal. A value that is no level is Normal
-too, and is complained about. A level whose time is over has given way to the one after it,
-whether or not that has been written to the object yet.
+In order: if the feature gate is off, the object is ignored and the start-up verbosity applies. If
+the object is missing or being deleted, the level is Normal. If the value is not a level, the level
+is Normal and the fault is reported. If the level has expired, the next one applies, whether or not
+it has been written to the object yet.
 """
 
 from datetime import datetime
@@ -25,11 +25,11 @@ from quarterdeck.operators.cluster_version.log_level.levels import (
 )
 
 STARTUP = ""
-"""In the place of a level: the verbosity of the start holds."""
+"""Instead of a level: the start-up verbosity applies."""
 
 
 class ObservedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the decision may know."""
+    """The input of a decision."""
 
     config: Object | None
     """The ClusterVersionOperator `cluster`."""
@@ -39,22 +39,22 @@ class ObservedConfig(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The log level, and why."""
+class LevelDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The log level to apply, and the reason."""
 
     level: str
     verbosity: int
     why: str
     fault: str = ""
-    """What is wrong with the value, for the one who wrote it."""
+    """Why the value is invalid, for its author."""
     look_again: float | None = None
-    """Seconds until the level runs out."""
+    """Seconds until the level expires."""
 
 
-def decide(seen: ObservedConfig) -> Decision:
-    """The level that is to be in force now."""
+def decide(seen: ObservedConfig) -> LevelDecision:
+    """The level to apply now."""
     if not seen.gate_on:
-        return Decision(level=STARTUP, verbosity=seen.startup, why="the feature gate is off")
+        return LevelDecision(level=STARTUP, verbosity=seen.startup, why="the feature gate is off")
     if is_gone(seen.config):
         return _at(NORMAL, "there is no ClusterVersionOperator")
     assert seen.config is not None  # noqa: S101 - gone otherwise
@@ -71,25 +71,25 @@ def decide(seen: ObservedConfig) -> Decision:
     return _at(expiry.then, f"its time is over: {expiry}")
 
 
-def _at(level: str, why: str, *, fault: str = "", look_again: float | None = None) -> Decision:
-    return Decision(
+def _at(level: str, why: str, *, fault: str = "", look_again: float | None = None) -> LevelDecision:
+    return LevelDecision(
         level=level, verbosity=LEVELS[level], why=why, fault=fault, look_again=look_again
     )
 
 
 def is_gone(config: Object | None) -> bool:
-    """Whether the object counts no more: there is none, or it is being deleted."""
+    """Whether the object is missing or being deleted."""
     return config is None or bool(config["metadata"].get("deletionTimestamp"))
 
 
 def expiry_of(config: Object) -> Expiry | None:
-    """When the object's level runs out; None when it does not, or nobody can read when."""
+    """When the object's level expires; None if it does not, or if the expiry is unreadable."""
     written = (config["metadata"].get("annotations") or {}).get(ANNOTATION)
     return parse_expiry(written) if written else None
 
 
 def unobserved(config: Object) -> int | None:
-    """The generation that status still has to say; None when it says it, or a later one."""
+    """The generation that the status does not report yet; None if it reports it or a later one."""
     status = config.get("status")
     observed = status.get("observedGeneration") if isinstance(status, dict) else None
     generation: int = config["metadata"].get("generation", 0)
@@ -98,32 +98,32 @@ def unobserved(config: Object) -> int | None:
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """Nothing to write; the level runs out in so many seconds, or never."""
+    """Write nothing; the level expires in so many seconds, or never."""
 
     seconds: float | None = None
 
 
 class Rewrite(msgspec.Struct, frozen=True):
-    """Write this level to the object and take the expiry away; None leaves the level alone."""
+    """Write this level to the object and remove the expiry; None keeps the level."""
 
     level: str | None
     why: str
 
 
-class Unreadable(msgspec.Struct, frozen=True):
-    """An expiry that nobody can read: the level stays until somebody changes it."""
+class UnreadableExpiry(msgspec.Struct, frozen=True):
+    """The expiry cannot be parsed; the level stays until somebody changes it."""
 
     text: str
 
 
-def expire(config: Object, now: datetime) -> Keep | Rewrite | Unreadable:
-    """What the expiry on the object asks for now."""
+def expire(config: Object, now: datetime) -> Keep | Rewrite | UnreadableExpiry:
+    """What to do about the object's expiry now."""
     written = (config["metadata"].get("annotations") or {}).get(ANNOTATION)
     if not written:
         return Keep()
     expiry = parse_expiry(written)
     if expiry is None:
-        return Unreadable(written)
+        return UnreadableExpiry(written)
     if expiry.level != known_level(asked_level(config)):
         return Rewrite(None, "another level was chosen")
     left = (expiry.until - now).total_seconds()

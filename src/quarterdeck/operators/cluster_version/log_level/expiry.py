@@ -1,9 +1,9 @@
-"""Until when a log level holds, and what comes then: an annotation, so that it outlives everybody.
+"""The expiry of a log level: an annotation, so that it survives restarts. Pure.
 
 `quarterdeck.dev/log-level-expiry: Trace until 2026-11-16T02:30:00Z, then Normal`
 
-It is about the level that it names: once the object asks for another one, it means nothing any
-more and is taken away. Pure; the operator carries it out, also after a restart.
+It applies only to the level that it names. If the object asks for another level, the operator
+removes the annotation.
 """
 
 import re
@@ -16,11 +16,11 @@ from quarterdeck.operators.cluster_version.log_level.levels import LEVELS, NORMA
 
 ANNOTATION = "quarterdeck.dev/log-level-expiry"
 
-_WRITTEN = re.compile(r"(?P<level>\w+) until (?P<until>\S+?)(, then (?P<then>\w+))?")
+_PATTERN = re.compile(r"(?P<level>\w+) until (?P<until>\S+?)(, then (?P<then>\w+))?")
 
 
 class Expiry(msgspec.Struct, frozen=True, kw_only=True):
-    """A level that holds until a time, and the one that holds after it."""
+    """A level, the time when it expires, and the next level."""
 
     level: str
     until: datetime
@@ -31,8 +31,8 @@ class Expiry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_expiry(text: str) -> Expiry | None:
-    """The expiry that an annotation says; None when it cannot be read."""
-    found = _WRITTEN.fullmatch(text.strip())
+    """The expiry in an annotation; None if it cannot be parsed."""
+    found = _PATTERN.fullmatch(text.strip())
     if found is None:
         return None
     level, then = found["level"], found["then"] or NORMAL
@@ -43,7 +43,7 @@ def parse_expiry(text: str) -> Expiry | None:
     if until.tzinfo is None or level not in LEVELS or then not in LEVELS:
         return None
     try:
-        # In UTC, as everybody compares and writes it: the end of the calendar has none.
+        # The last day of the calendar has no UTC time in some time zones.
         return Expiry(level=level, until=until.astimezone(UTC), then=then)
     except OverflowError:
         return None

@@ -1,6 +1,6 @@
-"""Reads and sets the log level of a cluster, for whoever asks from outside the operator.
+"""Reads and sets the log level of a cluster, for the command line and the console.
 
-What is said and written is decided in `request`; here are the requests.
+`request` decides what to show and write; this module makes the requests.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from quarterdeck.kube import Client, NotFound
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
 from quarterdeck.operators.cluster_version.log_level.request import (
+    LevelObjects,
     LevelView,
-    Seen,
     level_patch,
     level_view,
     why_gate_is_off,
 )
 
-LOOK_EVERY = 0.1
+POLL_PERIOD = 0.1
 FIELD_MANAGER = "quarterdeck-cli"
 
 
@@ -31,14 +31,14 @@ class LogLevelError(Exception):
 
 
 async def current_level(client: Client) -> LevelView:
-    """The log level, whether it is in force, and when it runs out."""
+    """The log level, whether it is in force, and when it expires."""
     return level_view(await _look(client))
 
 
 async def set_level(
     client: Client, level: str, lasting: timedelta | None, timeout: timedelta
 ) -> tuple[LevelView, LevelView]:
-    """The log level before, and after it was set and applied."""
+    """Set the log level, wait until it is applied, and return the level before and after."""
     seen = await _look(client)
     if why := why_gate_is_off(seen):
         raise LogLevelError(why)
@@ -61,14 +61,14 @@ async def set_level(
                 "see whether the cluster version operator runs, with: "
                 "kubectl get pods --namespace openshift-cluster-version"
             )
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(POLL_PERIOD)
 
 
-async def _look(client: Client) -> Seen:
+async def _look(client: Client) -> LevelObjects:
     config = await _find(client, CONFIGS, CONFIG_NAME)
     if config is None:
         raise LogLevelError(await _why_no_config(client))
-    return Seen(
+    return LevelObjects(
         config=config,
         gates=await _find(client, FEATURE_GATES, FEATURE_GATE_NAME),
         version=await _find(client, CLUSTER_VERSIONS, "version"),
@@ -76,7 +76,7 @@ async def _look(client: Client) -> Seen:
 
 
 async def _find(client: Client, resource: Resource[Any], name: str) -> Any:
-    """The object; None without one, or without its type."""
+    """The object; None if it or its resource type is missing."""
     try:
         return await client.get(resource, name)
     except NotFound:

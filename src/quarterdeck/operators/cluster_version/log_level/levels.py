@@ -1,4 +1,4 @@
-"""Which log level is asked for, and how much is written at it. Pure."""
+"""The log levels, their verbosity, and the level that an object asks for. Pure."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ CONFIG_NAME = "cluster"
 
 
 def asked_level(config: Object) -> Any:
-    """What the object says in operatorLogLevel, whatever that is; unset and empty are Normal.
+    """The value of operatorLogLevel, of any type; unset and empty are Normal.
 
-    The object is not to be trusted: its schema may be older, newer or gone.
+    The value may be invalid: the schema may be older, newer or gone.
     """
     spec = config.get("spec")
     if spec is None:
@@ -33,12 +33,12 @@ def asked_level(config: Object) -> Any:
 
 
 def known_level(asked: Any) -> str | None:
-    """The level, if it is one."""
+    """The level; None if the value is not a level."""
     return asked if isinstance(asked, str) and asked in LEVELS else None
 
 
 def unknown_level(asked: Any) -> str:
-    """What to say about a level that is none: field, value, remedy."""
+    """The message about a value that is not a level: field, value, remedy."""
     return (
         f"spec.operatorLogLevel: {str(asked)[:100]!r} is not a log level, so it is Normal; "
         f"choose one of {', '.join(LEVELS)}"

@@ -1,7 +1,4 @@
-"""What a person who asks about the log level, or for another one, is told. Pure.
-
-The command line reads the objects and writes the patch; what it says and writes is decided here.
-"""
+"""What `quarterdeck log-level` shows and writes. Pure; `inspect` makes the requests."""
 
 import json
 from datetime import datetime, timedelta
@@ -21,24 +18,24 @@ from quarterdeck.operators.cluster_version.log_level.levels import (
 )
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is in the cluster."""
+class LevelObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects that decide the log level."""
 
     config: Object
     gates: FeatureGate | None
     version: ClusterVersion | None
 
 
-def operator_version(seen: Seen) -> str:
-    """The release that the cluster version operator belongs to, as far as it can be told."""
+def operator_version(seen: LevelObjects) -> str:
+    """The version of the cluster version operator's release; empty if it is not known."""
     if seen.version is not None and seen.version.status is not None:
         return seen.version.status.desired.version
     entries = seen.gates.status.feature_gates if seen.gates else ()
     return entries[0].version if len(entries) == 1 else ""
 
 
-def why_gate_is_off(seen: Seen) -> str:
-    """Why the log level is ignored, and how to change that; empty when it is not ignored."""
+def why_gate_is_off(seen: LevelObjects) -> str:
+    """Why the log level is ignored, and the remedy; empty if it is not ignored."""
     version = operator_version(seen)
     if gate_is_on(seen.gates, version, LOG_LEVEL_GATE):
         return ""
@@ -90,8 +87,8 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ignored_because: str | None = None
 
 
-def level_view(seen: Seen) -> LevelView:
-    """What the object asks for, and whether it is in force."""
+def level_view(seen: LevelObjects) -> LevelView:
+    """The level that the object asks for, and whether it is in force."""
     level = known_level(asked_level(seen.config)) or NORMAL
     expiry = expiry_of(seen.config)
     counts = expiry is not None and expiry.level == level
@@ -110,10 +107,10 @@ def level_view(seen: Seen) -> LevelView:
 
 
 def level_patch(config: Object, level: str, lasting: timedelta | None, now: datetime) -> Object:
-    """The merge patch that sets a level, for ever or for a while.
+    """The merge patch that sets a level, for good or for a limited time.
 
-    After a while comes the level that held before; of several levels set for a while, one over
-    the other, the one before all of them.
+    After a limited time the earlier level returns. If that one is limited too, the level before all
+    limited ones returns.
     """
     expiry = None
     if lasting is not None and (then := _level_after(config, level)) != level:
@@ -133,7 +130,7 @@ def _level_after(config: Object, level: str) -> str:
 
 
 def _rounded_up(time: datetime) -> datetime:
-    """To the next whole second: less than was asked for would be wrong."""
+    """The next whole second, so that the level does not expire early."""
     if not time.microsecond:
         return time
     return time.replace(microsecond=0) + timedelta(seconds=1)

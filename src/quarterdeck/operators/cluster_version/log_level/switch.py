@@ -1,14 +1,14 @@
-"""Changes this process's verbosity, and nothing else does: one log line before, one after."""
+"""The only place that changes this process's verbosity: one log line before, one after."""
 
 from quarterdeck import log as logs
-from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, Decision
+from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, LevelDecision
 from quarterdeck.operators.cluster_version.log_level.levels import NORMAL
 
 log = logs.get_logger("cluster_version.log_level")
 
 
 class Switch:
-    """Sets the process's verbosity, and remembers the change until it is reported."""
+    """Sets the process's verbosity, and keeps the change until it is reported."""
 
     def __init__(self) -> None:
         self.startup = logs.verbosity()
@@ -16,8 +16,8 @@ class Switch:
         self._reported: str | None = None
         """The level that was reported last; None while it is still the level in force."""
 
-    def turn(self, decision: Decision) -> None:
-        """Put the level in force; do nothing if it already is."""
+    def turn(self, decision: LevelDecision) -> None:
+        """Apply the level; do nothing if it is applied already."""
         was, now = self._level, decision.level
         if (was, logs.verbosity()) == (now, decision.verbosity):
             return

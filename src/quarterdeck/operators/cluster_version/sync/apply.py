@@ -1,8 +1,8 @@
-"""Looks at one manifest and does what is to be done about it.
+"""Carries out the plan for one manifest.
 
-What that is comes from `plan`, and whether the object is ready from `readiness`, `standstill` and
-`operator_health`; here are the requests, and what their errors mean. `look` needs no request, and
-on a settled cluster it is all that happens.
+`plan` decides what to do; `status.rollout`, `standstill` and `operator_health` decide whether the
+object is ready. This module makes the requests, and turns their errors into outcomes. `look` needs
+no request, and is all that happens on a settled cluster.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.sync.autoscaled import has_replicas, without_replicas
 from quarterdeck.operators.cluster_version.sync.cluster import CannotRead, Cluster, Followed
 from quarterdeck.operators.cluster_version.sync.desired import desired_object, related_objects
-from quarterdeck.operators.cluster_version.sync.item import Item, is_operator, mark_twins
+from quarterdeck.operators.cluster_version.sync.item import Item, is_operator, mark_duplicates
 from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind
 from quarterdeck.operators.cluster_version.sync.lacking import (
-    Coming,
+    Provided,
     without_kind,
     without_place,
 )
@@ -33,18 +33,18 @@ from quarterdeck.operators.cluster_version.sync.operator_health import operator_
 from quarterdeck.operators.cluster_version.sync.own_rights import can_take_rights, refusal
 from quarterdeck.operators.cluster_version.sync.plan import (
     FIELD_MANAGER,
+    Apply,
     Delete,
     Leave,
     Plan,
-    Write,
     is_definition,
     is_job,
     plan,
 )
 from quarterdeck.operators.cluster_version.sync.pod_template import (
     as_ours,
+    describe_owners,
     replaced_fields,
-    told,
 )
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
 from quarterdeck.operators.cluster_version.sync.standstill import judge_wait, timeout_for
@@ -55,62 +55,62 @@ from quarterdeck.status.rollout import READINESS
 
 log = get_logger("cluster-version.sync")
 
-_ROUNDS = 4
-"""How often in a row one manifest is acted upon: delete, create, settle, and one to spare."""
+_MAX_ROUNDS = 4
+"""The most writes in a row for one manifest: delete, create, settle, and one to spare."""
 
 
 class Applier:
-    """Applies the manifests of one run; they are named by their place in it."""
+    """Applies the manifests of one run; a step is the index of a manifest."""
 
     def __init__(self, manifests: Sequence[Manifest], mode: Mode, cluster: Cluster) -> None:
         self._items = [Item(manifest, mode) for manifest in manifests]
-        mark_twins(self._items)
+        mark_duplicates(self._items)
         self._mode = mode
         self._cluster = cluster
-        # While updating, what comes later is held back by what is before it, and so never comes.
-        self._coming = Coming(manifests if mode is not Mode.UPDATING else ())
+        # While updating, a later manifest waits for the earlier ones, so it cannot help them.
+        self._provided = Provided(manifests if mode is not Mode.UPDATING else ())
 
     def look(self, step: int) -> Outcome | None:
-        """What comes of the manifest without a request; None if one is needed."""
+        """The outcome without a request; None if a request is needed."""
         item = self._items[step]
         if item.idle:
             return DONE
-        if item.twin:
-            message = f"the same object stands in {item.twin} with other content; keep one"
+        if item.duplicate_of:
+            message = f"the same object stands in {item.duplicate_of} with other content; keep one"
             return Failed("DuplicateManifest", message)
         if item.followed is None:
             item.followed = self._cluster.followed(item.manifest)
             if item.followed is None:
                 return None
         found = self._judge(item, item.followed)
-        return None if isinstance(found, Write | Delete) else found
+        return None if isinstance(found, Apply | Delete) else found
 
     def is_settled(self, step: int) -> bool:
-        """Whether another look would find what the last one did: done, and nothing changed."""
+        """Whether the step is done and its object unchanged since."""
         item = self._items[step]
         if item.done is None or item.followed is None:
             return item.idle
         return item.followed.cache.get(item.key) is item.done
 
     async def attempt(self, step: int) -> tuple[Outcome, bool]:
-        """What comes of the manifest after everything that can be done, and whether it wrote."""
+        """Do all that can be done now; return the outcome, and whether a write was made."""
         item = self._items[step]
         item.wrote = False
         return await self._outcome(item), item.wrote
 
     def operators(self) -> list[int]:
-        """The steps whose ClusterOperators are made before their turn."""
+        """The steps whose ClusterOperators are created before their turn."""
         return [
             step
             for step, item in enumerate(self._items)
             if is_operator(item.identity)
-            and not (item.idle or item.twin or known.DELETE in item.manifest.annotations)
+            and not (item.idle or item.duplicate_of or known.DELETE in item.manifest.annotations)
         ]
 
     async def create_beforehand(self, step: int) -> bool:
-        """Whether the ClusterOperator is there, made if need be: so it is seen before it reports.
+        """Create the ClusterOperator if it is missing, so that it is visible; True if it exists.
 
-        What goes wrong is told when its turn comes.
+        An error is reported only when the step has its turn.
         """
         item = self._items[step]
         try:
@@ -133,10 +133,10 @@ class Applier:
         except LeadershipLost:
             raise
         except Conflict as error:
-            # Somebody was faster; their change is on its way to us.
+            # Somebody else has written; the watch delivers the change.
             return Waiting("ObjectChanging", error.message)
         except NotFound as error:
-            return without_place(item.key, error, self._coming)
+            return without_place(item.key, error, self._provided)
         except KubeError as error:
             return _failure(item, error)
         except Exception as error:
@@ -147,13 +147,13 @@ class Applier:
         followed = await self._cluster.follow(item.manifest)
         if followed is None:
             gvk = GroupVersionKind.of(item.manifest.object)
-            return without_kind(item.manifest, self._cluster.versions(gvk), self._coming)
+            return without_kind(item.manifest, self._cluster.versions(gvk), self._provided)
         if followed.resource.namespaced and not item.key.namespace:
             message = f"a {item.identity.kind} is in a namespace; set metadata.namespace"
             return Failed("NamespaceMissing", message)
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             match self._judge(item, followed):
-                case Write() as todo:
+                case Apply() as todo:
                     if todo.changed and (refused := await self._own_rights(item, followed)):
                         return refused
                     await self._write(item, followed, todo)
@@ -165,7 +165,7 @@ class Applier:
                     return outcome
         return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
 
-    def _judge(self, item: Item, followed: Followed) -> Write | Delete | Outcome:
+    def _judge(self, item: Item, followed: Followed) -> Apply | Delete | Outcome:
         if item.desired is None:
             namespaced = followed.resource.namespaced
             item.desired = desired_object(item.manifest, namespaced=namespaced)
@@ -179,7 +179,7 @@ class Applier:
         return found
 
     def _plan(self, item: Item, desired: Object, live: Object | None) -> Plan:
-        """What to do; the object is compared only in a form that it did not have before."""
+        """The plan; an object in a form that was settled before is not compared again."""
         item.wanted = desired
         if live is None:
             item.settled = None
@@ -212,7 +212,7 @@ class Applier:
         )
         return outcome
 
-    async def _write(self, item: Item, followed: Followed, todo: Write) -> None:
+    async def _write(self, item: Item, followed: Followed, todo: Apply) -> None:
         wanted, before = item.wanted, followed.cache.get(item.key)
         assert wanted is not None  # noqa: S101 - it was compared
         if before is None or not todo.changed:
@@ -223,24 +223,26 @@ class Applier:
             entries = as_ours(item.identity, before, FIELD_MANAGER)
             await self._cluster.take_over(followed, before, entries)
         if others:
-            note = f"The pod template is as in the release again, without {told(others)}."
+            note = (
+                f"The pod template is as in the release again, without {describe_owners(others)}."
+            )
             self._cluster.announce(before, "ForeignFieldsRemoved", note)
         live = await followed.objects.ensure(wanted)
-        # As the server answered; the cache may know of more by now, which is to be compared.
+        # The form in the server's answer: the cache may hold a later one, still to be compared.
         item.settled = item.form(live)
-        self._say("applied", item, changed=todo.changed[:5])
+        self._record_write("applied", item, changed=todo.changed[:5])
 
     async def _create(self, item: Item, followed: Followed, wanted: Object) -> None:
         made = await self._cluster.create(followed, wanted)
-        self._say("created", item)
+        self._record_write("created", item)
         if related := related_objects(item.manifest) if is_operator(item.identity) else []:
-            # Its operator adds to them; until it runs, they tell where to look.
+            # Its operator adds more; until it runs, people find its objects by these.
             await followed.objects.set_status(made, {"relatedObjects": related})
 
     async def _own_rights(
         self, item: Item, followed: Followed, *, deletes: bool = False
     ) -> Failed | None:
-        """Why the write would take the operator's own rights; None for what may be written."""
+        """Why the write would remove the operator's own rights; None if it would not."""
         live = followed.cache.get(item.key)
         desired = None if deletes else item.desired
         if live is None or not can_take_rights(item.identity, live, desired):
@@ -251,20 +253,20 @@ class Applier:
     async def _delete(self, item: Item, followed: Followed, why: str) -> None:
         live = followed.cache.get(item.key)
         if live is not None:
-            # A Job goes when its pods have gone, so that two never run at once.
+            # Foreground: a Job is deleted after its pods, so that two never run at once.
             await followed.objects.delete(
                 live, propagation="Foreground" if is_job(item.identity) else "Background"
             )
-            self._say("deleted", item, why=why)
+            self._record_write("deleted", item, why=why)
 
-    def _say(self, what: str, item: Item, **facts: object) -> None:
+    def _record_write(self, what: str, item: Item, **facts: object) -> None:
         item.wrote = True
         item.standstill = None
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
 
 
-def _set_by_others(item: Item, live: Object, wanted: Object, todo: Write) -> dict[str, list[str]]:
-    """Who has set what of the pod template is removed or set back now."""
+def _set_by_others(item: Item, live: Object, wanted: Object, todo: Apply) -> dict[str, list[str]]:
+    """The pod template's fields that this write removes or resets, by field manager."""
     found = {manager: list(paths) for manager, paths in todo.foreign.items()}
     for manager, paths in replaced_fields(item.identity, live, wanted, FIELD_MANAGER).items():
         found.setdefault(manager, []).extend(paths)

@@ -1,7 +1,7 @@
-"""Whether a HorizontalPodAutoscaler scales an object, and what that leaves of its manifest. Pure.
+"""Leaves `spec.replicas` to a HorizontalPodAutoscaler. Pure.
 
-Two who set the same number undo each other's work. So where an autoscaler names an object, its
-`spec.replicas` is the autoscaler's, and the manifest's number is only what the object begins with.
+Two writers of the same field would undo each other's writes. So if an autoscaler names an object,
+the autoscaler owns its `spec.replicas`, and the manifest's value only applies at creation.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ AUTOSCALERS = foreign(
 
 
 def has_replicas(obj: Object) -> bool:
-    """Whether a manifest's object says how many replicas there are."""
+    """Whether the object sets `spec.replicas`."""
     spec = obj.get("spec")
     return isinstance(spec, dict) and spec.get("replicas") is not None
 
@@ -30,9 +30,9 @@ def target(autoscaler: Object) -> Identity:
 
 
 def without_replicas(desired: Object, live: Object, manager: str) -> Object:
-    """What is wanted of an object that an autoscaler scales: as many replicas as there are.
+    """The desired object without the manifest's `spec.replicas`.
 
-    A number that only we own is kept as it is, because without an owner it would become 1.
+    If we own the live value, it stays in the desired object: a field without an owner becomes 1.
     """
     spec = {field: value for field, value in desired["spec"].items() if field != "replicas"}
     for operation in ("Apply", "Update"):

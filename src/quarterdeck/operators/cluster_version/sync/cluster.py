@@ -1,8 +1,8 @@
-"""The API server as the payload engine sees it: which kinds there are, their objects, writes.
+"""The payload engine's view of the API server: kinds, caches of objects, writes.
 
-One watch for each kind that the payload has, and of its objects only those that the payload is
-about are held. A kind with a single object, or with all of them in one namespace, is asked for
-only that. So a pass over a settled payload reads memory, and a change is known when it happens.
+There is one watch for each kind in the payload, and its cache holds only the payload's objects. If
+a kind has a single object, or all of them in one namespace, the watch selects only that. So a pass
+over a settled payload makes no request, and a change wakes the engine at once.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ from quarterdeck.payload.model import Identity, Manifest
 log = get_logger("cluster-version.sync")
 
 DISCOVERY_INTERVAL = 2.0
-"""Seconds between two questions which kinds there are, while one is missing."""
-FIRST_LIST = 10.0
+"""Seconds between two discovery requests, while a kind is missing."""
+FIRST_LIST_TIMEOUT = 10.0
 """Seconds that the first list of a kind may take before it counts as unreadable."""
 
 Listener = Callable[[Identity], None]
 Announce = Callable[[Object, str, str], None]
-"""Says something about an object, for people: the object, a reason, a note."""
+"""Creates an event about an object: the object, a reason, a note."""
 
 _REVIEWS = foreign(
     "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
@@ -52,11 +52,11 @@ _AUTOSCALERS = GroupVersionKind(AUTOSCALERS.group, AUTOSCALERS.version, AUTOSCAL
 
 
 class CannotRead(KubeError):  # noqa: N818 - as the errors beside it
-    """Objects of a kind could not be listed; the one line says why."""
+    """Objects of a kind could not be listed; the message gives the reason."""
 
 
 class Followed:
-    """The objects of one kind that the payload is about."""
+    """The payload's objects of one kind, in a cache."""
 
     def __init__(self, client: Client, resource: Resource[Object], keys: frozenset[Key]) -> None:
         self.resource = resource
@@ -68,8 +68,8 @@ class Followed:
             namespace=namespaces.pop() if len(namespaces) == 1 else "",
             name=next(iter(keys)).name if len(keys) == 1 else "",
             own_manager=FIELD_MANAGER,
-            # Of a definition, who else has written it decides whether we may; of a pod template,
-            # what others have set is removed.
+            # Other managers' entries decide whether we may write a definition, and which fields of
+            # a pod template are removed.
             keep_all_managed_fields=resource.plural == CRDS.plural
             or has_pod_template(resource.group, resource.kind),
             wanted=keys.__contains__,
@@ -79,7 +79,7 @@ class Followed:
 
 
 class Cluster:
-    """Follows the objects that a payload is about, while its context lasts."""
+    """Watches the objects of a payload while its context is open."""
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ class Cluster:
         timeout: float = STANDSTILL_TIMEOUT,
         announce: Announce = lambda about, reason, note: None,
     ) -> None:
-        """Read and write through this client, the leader's."""
+        """`client` is the leader's client."""
         self.announce = announce
         self.now = now
         self.clock = clock
         self.timeout = timeout
-        """For how many seconds a roll-out may stand still."""
+        """Seconds for which a roll-out may make no progress."""
         self._client = client
         self._kinds: Kinds = {}
         self._asked: float | None = None
@@ -125,13 +125,13 @@ class Cluster:
         try:
             await self._tasks.__aexit__(kind, error, traceback)
         except BaseExceptionGroup as group:
-            # What was raised inside goes on as itself.
+            # An exception raised inside the context is raised again without the group.
             if group.exceptions != (error,):
                 raise
 
     @contextmanager
     def following(self, manifests: Iterable[Manifest], listener: Listener) -> Iterator[None]:
-        """While this lasts, the listener is told of each change of an object of these manifests."""
+        """Call the listener at each change of an object of these manifests, inside the context."""
         if self._listener is not None:
             raise RuntimeError("two payloads cannot be run on one Cluster at the same time")
         self._want(manifests)
@@ -142,19 +142,19 @@ class Cluster:
             self._listener = None
 
     def versions(self, gvk: GroupVersionKind) -> list[str]:
-        """The versions in which the kind is served, as far as is known without asking."""
+        """The versions in which the kind is served, as of the last discovery."""
         same = (gvk.group, gvk.kind)
         return sorted(known.version for known in self._kinds if (known.group, known.kind) == same)
 
     def followed(self, manifest: Manifest) -> Followed | None:
-        """The objects of the manifest's kind, if they are at hand."""
+        """The objects of the manifest's kind; None if their cache is not synced."""
         found = self._followed.get(GroupVersionKind.of(manifest.object))
         if found is None or not found.cache.synced or self._lacks_autoscalers(manifest):
             return None
         return found
 
     async def follow(self, manifest: Manifest) -> Followed | None:
-        """The same, asked for if they are not; None if the server does not have the kind."""
+        """The objects of the manifest's kind, listed if need be; None if the kind is not served."""
         gvk = GroupVersionKind.of(manifest.object)
         if gvk not in self._kinds:
             await self._discover(gvk)
@@ -173,11 +173,11 @@ class Cluster:
         return cache is not None and bool(cache.by_index("target", str(identity)))
 
     async def create(self, followed: Followed, desired: Object) -> Object:
-        """The object, created; `AlreadyExists` if it is there after all."""
+        """Create the object, and return it; `AlreadyExists` if it exists."""
         return await followed.objects.create(desired)
 
     async def take_over(self, followed: Followed, live: Object, entries: list[Object]) -> None:
-        """Write who owns which fields of an object, if it is still as we know it."""
+        """Write the managedFields of an object, unless it has changed since."""
         meta = live["metadata"]
         operations = [
             {"op": "replace", "path": "/metadata/managedFields", "value": entries},
@@ -192,7 +192,7 @@ class Cluster:
         )
 
     async def account(self) -> Account:
-        """Who the operator is to the server; asked once."""
+        """The operator's own user; requested once."""
         if self._account is None:
             kind = {"apiVersion": _REVIEWS.api_version, "kind": _REVIEWS.kind}
             answer = await self._client.create(_REVIEWS, {**kind, "metadata": {}})
@@ -203,23 +203,23 @@ class Cluster:
         return self._account
 
     async def bindings(self) -> list[Object]:
-        """All bindings of roles that there are; asked anew each time."""
+        """All RoleBindings and ClusterRoleBindings; listed at each call."""
         return [one for resource in _BINDINGS for one in (await self._client.list(resource)).items]
 
     def learn(self, definition: Object) -> None:
-        """Know the kinds of a definition that the server serves."""
+        """Add the kinds of an established definition, before discovery lists them."""
         self._kinds |= kinds_of_definition(definition)
 
     async def _listed(self, cache: Cache[Object]) -> None:
-        """Return when the first list is in; `CannotRead` if it does not come."""
-        deadline = self.clock() + FIRST_LIST
+        """Wait for the first list; `CannotRead` if it does not come in time."""
+        deadline = self.clock() + FIRST_LIST_TIMEOUT
         while not cache.synced:
             if cache.trouble or self.clock() > deadline:
                 raise CannotRead(cache.trouble or f"no list of {cache.resource.plural} in time")
             await asyncio.sleep(0.02)
 
     def _lacks_autoscalers(self, manifest: Manifest) -> bool:
-        """Whether it is not known yet who else sets the number of replicas."""
+        """Whether the manifest sets replicas and the autoscalers are not listed yet."""
         if not has_replicas(manifest.object) or _AUTOSCALERS not in self._kinds:
             return False
         return self._autoscalers is None or not self._autoscalers.synced
@@ -253,7 +253,7 @@ class Cluster:
             log.v(4).info("kinds discovered", kinds=len(self._kinds))
 
     def _want(self, manifests: Iterable[Manifest]) -> None:
-        """Follow the objects of these manifests, and no others."""
+        """Stop the caches that do not match these manifests; `follow` starts the others."""
         wanted: dict[GroupVersionKind, set[Key]] = {}
         for manifest in manifests:
             keys = wanted.setdefault(GroupVersionKind.of(manifest.object), set())

@@ -1,7 +1,7 @@
-"""What a manifest wants of its object, in the form in which it is compared and applied. Pure.
+"""The desired object of a manifest, in the form that is compared and applied. Pure.
 
-Status is what the cluster says, so a manifest's is never applied: of a ClusterOperator it is the
-versions to wait for. Only the object's own fields count; a null says nothing.
+A manifest's status is never applied. That of a ClusterOperator lists the versions to wait for. A
+null counts as an absent field.
 """
 
 import base64
@@ -15,13 +15,13 @@ from quarterdeck.api.meta import Object
 from quarterdeck.payload.model import Identity, Manifest
 
 JOB_HASH = "quarterdeck.dev/job-hash"
-"""On a Job of ours: the hash of the spec that it was made from, because a Job cannot be changed."""
+"""An annotation on our Jobs: the hash of the manifest's spec, because a Job is immutable."""
 
 
 def desired_object(manifest: Manifest, *, namespaced: bool) -> Object:
-    """The object to be applied; what it shares with the manifest must not be changed."""
+    """The object to apply; it shares values with the manifest, which must not be changed."""
     kept = {k: v for k, v in manifest.object.items() if k != "status"}
-    # To write it and look for the word is quicker than to walk through it.
+    # Encoding it and searching for "null" is faster than walking through it.
     desired: Object = _without_nulls(kept) if b"null" in msgspec.json.encode(kept) else kept
     metadata = dict(desired["metadata"])
     if not namespaced:
@@ -38,7 +38,7 @@ def desired_object(manifest: Manifest, *, namespaced: bool) -> Object:
 
 
 def expected_versions(manifest: Manifest) -> dict[str, str]:
-    """The versions that a ClusterOperator has to report: of which operand, which one."""
+    """The versions that a ClusterOperator has to report, by operand."""
     status = manifest.object.get("status")
     versions = status.get("versions") if isinstance(status, dict) else None
     return {
@@ -49,20 +49,20 @@ def expected_versions(manifest: Manifest) -> dict[str, str]:
 
 
 def related_objects(manifest: Manifest) -> list[Object]:
-    """What a ClusterOperator's manifest says that belongs to the operator."""
+    """The related objects in a ClusterOperator's manifest."""
     status = manifest.object.get("status")
     related = status.get("relatedObjects") if isinstance(status, dict) else None
     return [one for one in (related if isinstance(related, list) else ()) if isinstance(one, dict)]
 
 
 def job_hash(spec: Object) -> str:
-    """A short text that is another one for another spec."""
+    """A short hash of a Job's spec."""
     ordered = msgspec.json.encode(spec, order="deterministic")
     return hashlib.sha256(ordered).hexdigest()[:16]
 
 
 def _without_nulls(value: Any) -> Any:
-    """The value without fields that are null; the very same where there are none."""
+    """The value without null fields; the same object if there are none."""
     if isinstance(value, dict):
         cut = {k: _without_nulls(child) for k, child in value.items() if child is not None}
         same = len(cut) == len(value) and all(cut[k] is child for k, child in value.items())
@@ -74,7 +74,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _with_plain_data(secret: Object) -> Object:
-    """The Secret as the server keeps it: `stringData` is only a way to write `data`."""
+    """The Secret as the server stores it, with `stringData` merged into `data`."""
     texts = secret.get("stringData")
     if not isinstance(texts, dict):
         return secret

@@ -1,6 +1,6 @@
-"""Walks trees of owned fields, FieldsV1, along with the objects that they are about. Pure.
+"""Walks FieldsV1, the trees of owned fields, beside the objects that they describe. Pure.
 
-Keys are `f:name`, `k:{"key":"value"}` and `v:"value"`; a leaf is empty. They tell how each list
+Keys are `f:name`, `k:{"key":"value"}` and `v:"value"`; a leaf is empty. The keys show how each list
 merges, so no schema is needed.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.kube.defaults import is_server_default
 
 Path = tuple[str, ...]
-"""Names of fields; an item of a list is `[key=value]`."""
+"""Field names; an item of a list is `[key=value]`."""
 Tree = dict[str, Any]
 
 
@@ -34,7 +34,7 @@ _LIST_KEYS = {
 
 
 def whole_tree(value: Any, name: str = "") -> Tree:
-    """The tree of somebody who owns all of a pod's spec; the server mends what it knows better."""
+    """The tree of a manager that owns a whole pod spec; the server corrects it by its schema."""
     if isinstance(value, dict):
         return {f"f:{field}": whole_tree(below, field) for field, below in value.items()}
     keys = _LIST_KEYS.get(name)
@@ -48,7 +48,7 @@ def whole_tree(value: Any, name: str = "") -> Tree:
 
 
 def without(tree: Tree, keys: Path) -> Tree:
-    """The tree without what is below these keys; empty if nothing else is in it."""
+    """The tree without the subtree at these keys; empty if nothing else is in it."""
     key, *rest = keys
     if key not in tree:
         return tree
@@ -58,31 +58,31 @@ def without(tree: Tree, keys: Path) -> Tree:
 
 
 def nested(tree: Tree, keys: Path) -> Tree:
-    """The tree below these keys."""
+    """A new tree that has this one at these keys."""
     for key in reversed(keys):
         tree = {key: tree}
     return tree
 
 
 def children(tree: Tree) -> Iterator[tuple[str, Tree]]:
-    """What is below a node; `.`, the node itself, is not."""
+    """The keys and subtrees below a node, without `.`, which is the node itself."""
     return ((key, subtree) for key, subtree in tree.items() if key != ".")
 
 
 def keys_of(path: Path) -> Path:
-    """The keys in a tree of a path of fields."""
+    """The tree's keys for a path of field names."""
     return tuple(f"f:{name}" for name in path)
 
 
 def inside(value: Any, path: Path) -> Any:
-    """What is at a path of maps; empty if nothing is."""
+    """The value at a path of field names; empty if there is none."""
     for name in path:
         value = (value or {}).get(name)
     return value or {}
 
 
 def step(key: str, value: Any, *, defaulted: bool = False) -> Any:
-    """What is there under a key of a tree; None if nothing is."""
+    """The value under one key of a tree; None if there is none."""
     form, _, name = key.partition(":")
     if form == "f":
         return value.get(name) if isinstance(value, dict) else None
@@ -90,7 +90,7 @@ def step(key: str, value: Any, *, defaulted: bool = False) -> Any:
 
 
 def _item(items: Any, keys: Any, *, defaulted: bool = False) -> Any:
-    """The item of a list that has these keys; one that the server fills in may be missing."""
+    """The item of a list with these keys; with `defaulted` it may lack a key with a default."""
     if not isinstance(items, list):
         return None
     if not isinstance(keys, dict):
@@ -112,7 +112,7 @@ def _item(items: Any, keys: Any, *, defaulted: bool = False) -> Any:
 
 
 def name_in_path(key: str) -> str:
-    """How a key of a tree is called in a path."""
+    """The name of a tree's key in a path."""
     form, _, name = key.partition(":")
     if form == "f":
         return name

@@ -1,4 +1,4 @@
-"""A manifest on its way into the cluster, and what is known of it without a request. Pure."""
+"""The state of one manifest in a run. Pure."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,12 +22,13 @@ _WAITED_FOR = frozenset({*READINESS, _OPERATOR})
 
 
 class Item:
-    """A manifest, with what was found out about it."""
+    """A manifest, and what the run knows about its object."""
 
     __slots__ = (
         "autoscaled",
         "desired",
         "done",
+        "duplicate_of",
         "expected",
         "followed",
         "identity",
@@ -37,7 +38,6 @@ class Item:
         "settled",
         "since",
         "standstill",
-        "twin",
         "wanted",
         "wrote",
     )
@@ -46,27 +46,27 @@ class Item:
         self.manifest = manifest
         self.idle = _is_idle(manifest, mode)
         self.followed: Followed | None = None
-        self.twin = ""
-        """Where the same object stands with other content; of the two only that one counts."""
+        self.duplicate_of = ""
+        """The place of an earlier manifest of the same object with other content, which wins."""
         self.wrote = False
         self.identity = manifest.identity
         self.expected = expected_versions(manifest)
         self.key = Key(self.identity.namespace, self.identity.name)
         self.desired: Object | None = None
-        """What the manifest wants of its object."""
+        """The desired object of the manifest."""
         self.wanted: Object | None = None
-        """The same, without what an autoscaler decides."""
+        """The desired object without the field that an autoscaler owns."""
         self.autoscaled = False
         self.settled: object = None
-        """The form in which the object was found to be as desired."""
+        """The form in which the object was as desired."""
         self.standstill: Standstill | None = None
         self.since: datetime | None = None
-        """When it was waited for first; its object may have been made long before."""
+        """When the run first waited for it; the object may be much older."""
         self.done: Object | None = None
-        """The object in the cache that was found done; a changed one is another."""
+        """The object in the cache when the step was done; a changed object is another one."""
 
     def form(self, live: Object) -> object:
-        """What is the same as long as nothing changes that decides whether it is as wanted."""
+        """A value that stays equal while no field changes that the plan depends on."""
         return self.autoscaled, _form(self.identity, live)
 
 
@@ -75,19 +75,19 @@ def is_operator(identity: Identity) -> bool:
     return (identity.group, identity.kind) == _OPERATOR
 
 
-def mark_twins(items: Sequence[Item]) -> None:
-    """Mark manifests of one object that differ: each would undo what the other one did."""
+def mark_duplicates(items: Sequence[Item]) -> None:
+    """Mark differing manifests of one object, which would undo each other's writes."""
     first: dict[Identity, Manifest] = {}
     for item in items:
         if item.idle:
             continue
         before = first.setdefault(item.identity, item.manifest)
         if before.object != item.manifest.object:
-            item.twin = before.place
+            item.duplicate_of = before.place
 
 
 def _is_idle(manifest: Manifest, mode: Mode) -> bool:
-    """Whether there is nothing to be done in this mode, whatever the cluster has."""
+    """Whether this mode does nothing for the manifest, whatever the cluster holds."""
     if mode is Mode.UPDATING:
         return False
     return manifest.annotations.get(known.DELETE) == "true" or (
@@ -96,9 +96,9 @@ def _is_idle(manifest: Manifest, mode: Mode) -> bool:
 
 
 def _form(identity: Identity, live: Object) -> object:
-    """What is the same as long as nothing changes that a manifest can say.
+    """A value that stays equal while no field changes that a manifest can set.
 
-    Kinds that are waited for change their status often, and count the changes of the rest.
+    Kinds with a readiness rule change their status often; their generation counts other changes.
     """
     meta = live["metadata"]
     if (identity.group, identity.kind) not in _WAITED_FOR:

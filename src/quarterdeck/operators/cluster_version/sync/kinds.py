@@ -1,7 +1,7 @@
-"""Which kinds the API server has: how each is called in paths, and whether it is namespaced.
+"""The kinds that the API server serves: their plural names, and whether they are namespaced.
 
-Asked for in two requests, for the whole cluster at once. A definition that was just established
-is taken from the definition itself, because the server's list lags behind it.
+Two discovery requests read them all. The kinds of a definition that was just established come from
+the definition itself, because discovery lags behind.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class GroupVersionKind(NamedTuple):
 
     @classmethod
     def of(cls, obj: Object) -> "GroupVersionKind":
-        """The kind that an object says it is of."""
+        """The kind in an object's `apiVersion` and `kind`."""
         group, _, version = str(obj["apiVersion"]).rpartition("/")
         return cls(group, version, str(obj["kind"]))
 
@@ -38,33 +38,33 @@ class _ResponseKind(msgspec.Struct):
     kind: str = ""
 
 
-class _Resource(msgspec.Struct, rename="camel"):
+class _ApiResource(msgspec.Struct, rename="camel"):
     resource: str
     scope: str = ""
     verbs: list[str] = []
     response_kind: _ResponseKind | None = None
 
 
-class _Version(msgspec.Struct):
+class _ApiVersion(msgspec.Struct):
     version: str
-    resources: list[_Resource] | None = None
+    resources: list[_ApiResource] | None = None
 
 
 class _Meta(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _Group(msgspec.Struct):
+class _ApiGroup(msgspec.Struct):
     metadata: _Meta = _Meta()
-    versions: list[_Version] = []
+    versions: list[_ApiVersion] = []
 
 
 class _Discovery(msgspec.Struct):
-    items: list[_Group] | None = None
+    items: list[_ApiGroup] | None = None
 
 
 async def discover(client: Client) -> Kinds:
-    """The kinds that there are now."""
+    """The kinds that are served now."""
     found: Kinds = {}
     for root in ("/api", "/apis"):
         found |= parse_discovery(await client.raw(root, accept=ACCEPT))
@@ -72,13 +72,13 @@ async def discover(client: Client) -> Kinds:
 
 
 def parse_discovery(body: bytes) -> Kinds:
-    """The kinds in one answer; those that cannot be listed, watched and written are left out."""
+    """The kinds in one answer that can be listed, watched and written."""
     answer = msgspec.json.decode(body, type=_Discovery)
     return dict(_kinds(answer))
 
 
 def kinds_of_definition(live: Object) -> Kinds:
-    """The kinds that a CustomResourceDefinition brings, one for each version that is served."""
+    """The kinds of a CustomResourceDefinition, one for each served version."""
     spec = live["spec"]
     names = spec["names"]
     return {

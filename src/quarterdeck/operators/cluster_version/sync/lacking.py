@@ -1,7 +1,7 @@
-"""What an object needs before it can be there: its kind and its namespace. Pure.
+"""Outcomes for objects whose kind or namespace is missing. Pure.
 
-On a new cluster everything is applied at once, so that an object may be tried before what it needs
-is there. That is no fault if the same payload brings it; then it is waited for.
+On a new cluster all manifests are applied at once, so an object may come before its kind or
+namespace. If the same payload provides that, the object waits; otherwise it fails.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,18 +20,18 @@ from quarterdeck.payload.model import Identity, Manifest
 
 KIND_UNKNOWN, NO_NAMESPACE = "KindUnknown", "NamespaceNotFound"
 LACKING = (KIND_UNKNOWN, NO_NAMESPACE)
-"""Reasons that may go away when another manifest is done: one that `brings_others`."""
+"""Reasons that may end when a manifest is done for which `brings_others` is True."""
 
 
-class Coming:
-    """The kinds and namespaces that manifests bring."""
+class Provided:
+    """The kinds and namespaces that manifests provide."""
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self.kinds: set[GroupVersionKind] = set()
         self.namespaces: set[str] = set()
         for manifest in manifests:
             if is_definition(manifest.identity):
-                # What a broken one brings nobody knows; the server will say what is wrong with it.
+                # A malformed definition provides nothing; the server reports what is wrong.
                 with suppress(KeyError, TypeError, AttributeError):
                     self.kinds |= kinds_of_definition(manifest.object).keys()
             elif _is_namespace(manifest.identity):
@@ -39,16 +39,16 @@ class Coming:
 
 
 def brings_others(identity: Identity) -> bool:
-    """Whether there can be objects because of this one: of its kind, or in its namespace."""
+    """Whether the object is a definition or a namespace, which other objects need."""
     return is_definition(identity) or _is_namespace(identity)
 
 
-def without_kind(manifest: Manifest, versions: Sequence[str], coming: Coming) -> Outcome:
-    """What comes of a manifest whose kind the server does not have, in its version at least."""
+def without_kind(manifest: Manifest, versions: Sequence[str], provided: Provided) -> Outcome:
+    """The outcome for a manifest whose kind the server does not serve in its version."""
     if manifest.annotations.get(known.DELETE) == "true":
         return DONE
     gvk = GroupVersionKind.of(manifest.object)
-    if gvk in coming.kinds:
+    if gvk in provided.kinds:
         return Waiting(KIND_UNKNOWN, "its definition, in this payload, is not served yet")
     message = f"the API server has no {gvk.kind} in {manifest.object['apiVersion']}"
     if versions:
@@ -58,12 +58,12 @@ def without_kind(manifest: Manifest, versions: Sequence[str], coming: Coming) ->
     return Failed(KIND_UNKNOWN, f"{message}; {remedy}")
 
 
-def without_place(key: Key, error: NotFound, coming: Coming) -> Outcome:
-    """What comes of a write that found no place for its object: a 404 from the server."""
+def without_place(key: Key, error: NotFound, provided: Provided) -> Outcome:
+    """The outcome of a write to which the server answers 404."""
     if not key.namespace or not error.message.startswith("namespaces "):
         message = f"{error.message}; is its definition being removed?"
         return Failed(KIND_UNKNOWN, message)
-    if key.namespace in coming.namespaces:
+    if key.namespace in provided.namespaces:
         message = f"namespace {key.namespace}, in this payload, is not there yet"
         return Waiting(NO_NAMESPACE, message)
     message = f"{error.message}; create namespace {key.namespace} or add it to the payload"

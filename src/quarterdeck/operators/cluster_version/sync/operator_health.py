@@ -1,16 +1,16 @@
-"""Whether a ClusterOperator is where a release wants it to be. Pure.
+"""Whether a ClusterOperator reports what a release expects. Pure.
 
 The questions, in order:
 
-1. Does the manifest say which versions to expect? If not, it is a fault of the payload.
-2. Is the operator Available? If not, it fails. One that is stale, or whose Available carries the
-   verdict of the staleness checker, is not available, whatever it said before.
-3. Is it Degraded, or is that not known? It is waited for, and fails after a while. While
-   initializing that is only noted: a new cluster is degraded in many ways until it is whole.
-4. Are its versions those expected? If not, it is waited for.
+1. Does the manifest list versions? If not, the payload is at fault.
+2. Is the operator Available? If not, the step fails. An operator that is stale, or whose Available
+   carries the verdict of the staleness checker, is not available.
+3. Is it Degraded, or is Degraded unknown? The step waits, and fails after `OPERATOR_TIMEOUT`. While
+   initializing it is only a note: operators of a new cluster are degraded until all run.
+4. Does it report the expected versions? If not, the step waits.
 
-Progressing is ignored. An operator that has not spoken yet, or is not available yet on a cluster
-that is initializing, is waited for; after a while that is a failure too.
+Progressing is ignored. An operator that has not reported yet, or is not available yet while
+initializing, is waited for until `OPERATOR_TIMEOUT`.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from quarterdeck.status.staleness import PlainCondition, is_stale, plain_conditi
 from quarterdeck.status.staleness_marks import is_verdict, original
 
 OPERATOR_TIMEOUT = timedelta(minutes=10)
-"""How long an operator may be degraded, or silent after its ClusterOperator was made."""
+"""How long an operator may be degraded, or not report after its ClusterOperator was created."""
 
 
 def operator_health(
@@ -39,9 +39,9 @@ def operator_health(
     now: datetime,
     since: datetime | None = None,
 ) -> Outcome:
-    """What keeps the operator from being done; the time is the server's.
+    """The outcome for a ClusterOperator; `now` is the server's time.
 
-    `since` is when it was waited for first: its object is made long before its Deployment.
+    `since` is when the run first waited for it: its object is created long before its Deployment.
     """
     if not expected:
         message = "its manifest has no status.versions; list what the operator reports there"
@@ -61,7 +61,7 @@ def operator_health(
 
 
 def _lost_availability(one: PlainCondition) -> bool:
-    """Whether this is an Available that was given up, perhaps beside conditions that were not."""
+    """Whether this is an Available that carries the verdict."""
     return one.type == "Available" and is_verdict(one.status, one.message)
 
 
@@ -98,7 +98,7 @@ def _degradation(
     message = f"it is degraded: {_said(degraded) if degraded else 'it does not say'}"
     if mode is Mode.INITIALIZING:
         return _versions(expected, status) or Done("ClusterOperatorDegraded", message)
-    # One that has never said it is given the same time.
+    # An operator that never reported Degraded gets the same time.
     since = _moment(degraded.get("lastTransitionTime")) if degraded else _silent_since(live, asked)
     if since is not None and now - since >= OPERATOR_TIMEOUT:
         return Failed("ClusterOperatorDegraded", message)
@@ -106,7 +106,7 @@ def _degradation(
 
 
 def _silent_since(live: Object, asked: datetime | None) -> datetime | None:
-    """From when on an operator could have spoken: it was waited for, and its object is there."""
+    """Since when the operator could report: its object existed, and the run waited for it."""
     created = _moment(live["metadata"].get("creationTimestamp"))
     return max(created, asked) if created and asked else created
 

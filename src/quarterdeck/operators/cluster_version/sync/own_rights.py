@@ -1,9 +1,9 @@
-"""Whether a write would take the rights that the operator itself needs for what comes next. Pure.
+"""Refuses writes that would remove the operator's own rights. Pure.
 
-A binding cannot be bound to another role, so it is deleted and created again. If it is the one by
-which the operator has its rights, nobody is left to create it. The same becomes of a binding that
-no longer names the operator, of a role that loses rules, and of the operator's own account or
-namespace. Such a write is refused, unless another binding leaves the operator what it has.
+The role of a binding is immutable, so a changed binding is deleted and created again. If the
+operator has its rights by that binding, it can no longer create it. The operator also loses rights
+by a binding that no longer names it, a role that loses rules, and the deletion of its own account
+or namespace. These writes are refused, unless another binding gives the operator the same rights.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ _ACCOUNT_PREFIX = "system:serviceaccount:"
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the operator is to the API server."""
+    """The operator's user and groups, as the API server sees them."""
 
     name: str
     groups: frozenset[str] = frozenset()
 
     @property
     def service_account(self) -> tuple[str, str] | None:
-        """Its namespace and name; None for a user that is no ServiceAccount."""
+        """The namespace and name of the ServiceAccount; None for another user."""
         if not self.name.startswith(_ACCOUNT_PREFIX):
             return None
         namespace, _, name = self.name.removeprefix(_ACCOUNT_PREFIX).partition(":")
@@ -38,7 +38,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_about_rights(identity: Identity) -> bool:
-    """Whether a change of this object can take somebody's rights."""
+    """Whether a change of this object can remove rights."""
     return (identity.group, identity.kind) in {
         *((RBAC, kind) for kind in (*BINDINGS, *ROLES)),
         ("", "ServiceAccount"),
@@ -47,9 +47,9 @@ def is_about_rights(identity: Identity) -> bool:
 
 
 def can_take_rights(identity: Identity, live: Object, desired: Object | None) -> bool:
-    """Whether the write can take rights from anybody at all; if not, nobody needs to be asked.
+    """Whether the write can remove rights at all; if not, no request for bindings is needed.
 
-    Most changes of a release only add rules or touch labels; a deletion always can.
+    Most changes in a release only add rules or change labels. A deletion always can.
     """
     if not is_about_rights(identity):
         return False
@@ -65,9 +65,9 @@ def refusal(
     account: Account,
     bindings: Sequence[Object],
 ) -> Failed | None:
-    """Why a write, or a deletion where nothing is desired, must not be; None if it may.
+    """Why a write is refused; None if it is allowed. Without a desired object it is a deletion.
 
-    `bindings` are all bindings of the cluster that the operator can have rights by.
+    `bindings` are all RoleBindings and ClusterRoleBindings of the cluster.
     """
     lost = _lost(identity, live, desired, account, bindings)
     if not lost:
@@ -91,7 +91,7 @@ def _lost(
     account: Account,
     bindings: Sequence[Object],
 ) -> str:
-    """What the operator would lose, for people; empty if nothing."""
+    """What the operator would lose, for people; empty if it loses nothing."""
     own = [one for one in bindings if names_account(one, account)]
     match identity.kind:
         case "ClusterRoleBinding" | "RoleBinding":
@@ -124,7 +124,7 @@ def _keeps(desired: Object, live: Object, account: Account) -> bool:
 
 
 def _covers(bindings: Iterable[Object], role: tuple[str, str], namespace: str) -> bool:
-    """Whether one of the bindings gives this role there, or everything everywhere."""
+    """Whether one of the bindings gives this role in the namespace, or cluster-admin."""
     return any(
         (_is_wide(one) and _role(one) in (role, _EVERYTHING))
         or (one["metadata"].get("namespace", "") == namespace != "" and _role(one) == role)
@@ -138,7 +138,7 @@ def _gives(binding: Object, kind: str, name: str, namespace: str) -> bool:
 
 
 def _loses_rules(live: Object, desired: Object | None) -> bool:
-    """Whether a rule goes; those of an aggregated role come from others."""
+    """Whether the role loses a rule; the rules of an aggregated role come from other roles."""
     if desired is not None and "aggregationRule" in desired:
         return False
     kept = (desired or {}).get("rules") or ()

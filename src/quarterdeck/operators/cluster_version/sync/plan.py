@@ -1,19 +1,19 @@
-"""What is to be done about one manifest, given the object that there is. Pure.
+"""Decides what to do about one manifest, given the live object. Pure.
 
-The rules, first match first:
+The first rule that fits decides:
 
 - `release.openshift.io/delete: "true"` deletes, only while updating, and waits until the object
   is gone. Any other value is an error.
-- A Job runs once for each spec. It is made while initializing and updating; on a settled cluster
-  it has long run, and is left alone, whether it is there or not.
-- What is not there is created. What is being deleted is waited for, and then created.
-- `release.openshift.io/create-only: "true"`: what is there stays as it is.
+- A Job runs once for each spec. It is created while initializing and updating. On a settled cluster
+  it has run before and is left alone, whether it exists or not.
+- A missing object is created. An object that is being deleted is waited for, and then created.
+- `release.openshift.io/create-only: "true"` leaves an existing object as it is.
 - A CustomResourceDefinition that somebody else installed is never overwritten: see `is_foreign`.
-- What cannot be changed is deleted and created again: a Job with another spec, with its pods
-  gone first, so that the old and the new one never run at once; a binding to another role.
-- Everything else is applied if it differs in a field that the manifest has, or has one from us
-  that the manifest no longer has. In the spec of a pod template nobody else's field stays either;
-  a Job with such a one, which only a suspended Job can get, is made anew.
+- An immutable object is deleted and created again: a Job with another spec, after its pods, so that
+  the old and the new one never run at once; a binding to another role.
+- Any other object is applied if a field of the manifest differs, or if we own a field that the
+  manifest no longer has. In the spec of a pod template, fields of other managers are removed too. A
+  Job with such a field (only a suspended Job can get one) is deleted and created again.
 """
 
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import covers, unsettled
 from quarterdeck.operators.cluster_version.sync.desired import JOB_HASH
-from quarterdeck.operators.cluster_version.sync.pod_template import foreign_fields, told
+from quarterdeck.operators.cluster_version.sync.pod_template import describe_owners, foreign_fields
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.graph import Mode
@@ -32,34 +32,34 @@ from quarterdeck.status.rollout import READINESS
 
 FIELD_MANAGER = "quarterdeck-cluster-version"
 OURS = "quarterdeck-"
-"""How the names of our field managers begin, those of `quarterdeck local` and `install` too."""
+"""The prefix of our field managers, also of `quarterdeck local` and `install`."""
 
 
-class Write(msgspec.Struct, frozen=True):
+class Apply(msgspec.Struct, frozen=True):
     """Create the object, or apply what differs."""
 
     changed: tuple[str, ...]
-    """The fields that differ; none for an object that is not there."""
+    """The fields that differ; empty for a missing object."""
     foreign: dict[str, list[str]] = {}
-    """Who else has set something in the pod template's spec, and what."""
+    """The pod template's fields that other managers have set, by manager."""
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Delete the object; one that is to be made anew is made when it is gone."""
+    """Delete the object; a later plan creates it again if it is still desired."""
 
     why: str
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """The object is as it should be; whether it is ready is another question."""
+    """Do nothing: the object is as desired, though perhaps not ready."""
 
 
-Plan: TypeAlias = Write | Delete | Leave | Done | Waiting | Failed
-"""What to do, or, where there is nothing to do or wait for, what came of it."""
+Plan: TypeAlias = Apply | Delete | Leave | Done | Waiting | Failed
+"""What to do, or the outcome if there is nothing to do."""
 
 
 def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -> Plan:
-    """What to do about the manifest."""
+    """What to do about the manifest in this mode."""
     marks = manifest.annotations
     if known.DELETE in marks:
         return _deletion(manifest, live, mode)
@@ -67,7 +67,7 @@ def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -
     if job and mode is Mode.RECONCILING:
         return DONE
     if live is None:
-        return Write(())
+        return Apply(())
     if going := _going(live):
         return going
     if marks.get(known.CREATE_ONLY) == "true":
@@ -83,7 +83,7 @@ def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -
         *unsettled(live, desired, FIELD_MANAGER),
         *(path for paths in foreign.values() for path in paths),
     )
-    return Write(changed, foreign) if changed else Leave()
+    return Apply(changed, foreign) if changed else Leave()
 
 
 def is_job(identity: Identity) -> bool:
@@ -92,7 +92,7 @@ def is_job(identity: Identity) -> bool:
 
 
 def is_definition(identity: Identity) -> bool:
-    """Whether the object defines a kind."""
+    """Whether the object is a CustomResourceDefinition."""
     return (identity.group, identity.kind) == (
         "apiextensions.k8s.io",
         "CustomResourceDefinition",
@@ -100,10 +100,9 @@ def is_definition(identity: Identity) -> bool:
 
 
 def is_foreign(live: Object) -> bool:
-    """Whether nothing in the object was written by a program of ours.
+    """Whether none of our field managers owns a field of the object.
 
-    The server records in managedFields which program wrote which field. Whoever wants
-    to hand a definition over to us writes one field of it under such a name, an annotation say:
+    To hand a definition over to us, an administrator writes one field of it under such a name:
     `kubectl annotate --field-manager=quarterdeck-install crd NAME quarterdeck.dev/owner=true`.
     """
     return not any(
@@ -136,7 +135,7 @@ def _going(live: Object) -> Waiting | None:
 
 
 def _foreign_definition(desired: Object, live: Object) -> Outcome:
-    """Left alone; good enough if it serves the versions that the payload counts on."""
+    """The outcome for a foreign definition: done if it serves the payload's versions."""
     missing = _served(desired) - _served(live)
     owners = sorted({str(e.get("manager")) for e in live["metadata"].get("managedFields") or ()})
     who = f"it was installed by {', '.join(owners) or 'somebody else'} and is left as it is"
@@ -156,12 +155,12 @@ def _job(desired: Object, live: Object, foreign: dict[str, list[str]]) -> Plan:
         return Delete("its spec is another one")
     ours = JOB_HASH in (live["metadata"].get("annotations") or {})
     if foreign and ours and isinstance(READINESS["batch", "Job"](live), Waiting):
-        return Delete(f"its pod template was changed: {told(foreign)}")
+        return Delete(f"its pod template was changed: {describe_owners(foreign)}")
     return Leave()
 
 
 def _is_other_job(desired: Object, live: Object) -> bool:
-    """Whether the Job there was made from another spec; if not by us, it is compared."""
+    """Whether the live Job has another spec: by our hash, else by comparing the fields."""
     was = (live["metadata"].get("annotations") or {}).get(JOB_HASH)
     if was is None:
         return not covers(live, {"spec": desired.get("spec") or {}})

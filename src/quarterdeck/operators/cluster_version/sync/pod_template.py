@@ -1,13 +1,13 @@
-"""Who else has set something in a pod template's spec, and how it becomes ours to remove. Pure.
+"""Finds fields of other managers in a pod template's spec, and moves their ownership to us. Pure.
 
-Of what a release carries the operator owns the pod template's spec whole: containers, variables,
-volumes, security contexts and host settings that somebody adds go. An apply does not remove fields
-of others, so their ownership moves to us first, and the apply after that removes what the release
-does not have.
+The operator owns the whole spec of a pod template in a release. It removes containers, variables,
+volumes, security contexts and host settings that somebody else adds. An apply does not remove the
+fields of other managers. So their ownership moves to us first, and the next apply removes the
+fields that the release does not have.
 
-A field that nobody owns is the server's default, and stays. One of them follows from another field,
-which may be gone by now, and would keep its effect: see `_strays`. When ownership is taken, it is
-of everything in the spec: the server fills its defaults in again.
+A field that nobody owns has the server's default, and stays. One such default follows from another
+field and would outlive it: see `_strays`. We then take ownership of the whole spec, and the server
+sets its defaults again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,14 +45,14 @@ NOBODY = ""
 
 
 def has_pod_template(group: str, kind: str) -> bool:
-    """Whether objects of this kind make pods from a template."""
+    """Whether objects of this kind create pods from a template."""
     return (group, kind) in _POD_SPECS
 
 
 def foreign_fields(
     identity: Identity, live: Object, desired: Object, manager: str
 ) -> dict[str, list[str]]:
-    """What is in the pod template's spec and not in the release: who set it, and its paths."""
+    """The paths in the pod template's spec that the release does not have, by manager."""
     at = _POD_SPECS.get((identity.group, identity.kind))
     if at is None:
         return {}
@@ -61,7 +61,7 @@ def foreign_fields(
         (who, _foreign(tree, want, have, at)) for who, tree in _of_others(live, at, manager)
     )
     if not _is_owned(live, at):
-        # Somebody has wiped out who owns what.
+        # Somebody has removed the managedFields.
         return {NOBODY: [shown(at)]}
     known = {path for paths in found.values() for path in paths}
     strays = [path for path in map(shown, _strays(want, have, at)) if path not in known]
@@ -71,7 +71,7 @@ def foreign_fields(
 def replaced_fields(
     identity: Identity, live: Object, desired: Object, manager: str
 ) -> dict[str, list[str]]:
-    """What of the release has another value in the pod template's spec: who set it, its paths."""
+    """The paths in the pod template's spec whose value differs from the release, by manager."""
     at = _POD_SPECS.get((identity.group, identity.kind))
     if at is None:
         return {}
@@ -86,9 +86,9 @@ def replaced_fields(
 
 
 def as_ours(identity: Identity, live: Object, manager: str) -> list[Object]:
-    """The object's managedFields with its pod template's spec as applied by us, and by nobody else.
+    """The object's managedFields with us as the only owner of the pod template's spec.
 
-    What we created counts as applied, too, so that one apply removes all that we do not want.
+    Fields that we created become applied fields too, so that one apply removes all others.
     """
     at = _POD_SPECS[identity.group, identity.kind]
     taken: Tree = {}
@@ -118,8 +118,8 @@ def as_ours(identity: Identity, live: Object, manager: str) -> list[Object]:
     return [*others, {**ours, "fieldsV1": merged_fields(before, nested(whole, keys_of(at)))}]
 
 
-def told(found: dict[str, list[str]]) -> str:
-    """Who had set what, for people."""
+def describe_owners(found: dict[str, list[str]]) -> str:
+    """The paths and their managers, for people."""
     parts = [
         f"{', '.join(paths)} (set by {manager or 'nobody who is recorded'})"
         for manager, paths in sorted(found.items())
@@ -127,11 +127,11 @@ def told(found: dict[str, list[str]]) -> str:
     return "; ".join(parts)
 
 
-# --- what is there that is not wanted
+# --- fields that the release does not have
 
 
 def _of_others(live: Object, at: Path, manager: str) -> Iterator[tuple[str, Tree]]:
-    """Who else owns something below a path, and what."""
+    """The other managers that own fields below a path, and those fields."""
     for entry in _entries(live):
         if entry.get("manager") != manager:
             yield str(entry.get("manager", "")), inside(entry.get("fieldsV1") or {}, keys_of(at))
@@ -150,7 +150,7 @@ def _by_manager(found: Iterable[tuple[str, Iterable[Path]]]) -> dict[str, list[s
 
 
 def _foreign(tree: Tree, want: Any, have: Any, path: Path) -> Iterator[Path]:
-    """The highest paths that are owned and not wanted; not what the server fills in."""
+    """The topmost owned paths that are not desired and have no default value."""
     for key, subtree in children(tree):
         at = (*path, name_in_path(key))
         current = step(key, have)
@@ -161,7 +161,7 @@ def _foreign(tree: Tree, want: Any, have: Any, path: Path) -> Iterator[Path]:
 
 
 def _replaced(tree: Tree, ours: Tree, want: Any, have: Any, path: Path) -> Iterator[Path]:
-    """The paths that only others own, with another value than is wanted."""
+    """The paths that only other managers own and whose value is not the desired one."""
     for key, subtree in children(tree):
         wanted, current = step(key, want, defaulted=True), step(key, have)
         if wanted is None:
@@ -175,7 +175,7 @@ def _replaced(tree: Tree, ours: Tree, want: Any, have: Any, path: Path) -> Itera
 
 
 def _is_default(tree: Tree, value: Any, path: Path, parent: Any) -> bool:
-    """Whether all that is owned there has the value that the server would fill in."""
+    """Whether all owned fields at the path have the server's default."""
     plain = tuple("*" if name.startswith("[") else name for name in path)
     if is_server_default(plain, value, parent if isinstance(parent, dict) else None):
         return True
@@ -187,10 +187,10 @@ def _is_default(tree: Tree, value: Any, path: Path, parent: Any) -> bool:
 
 
 def _strays(want: Any, have: Any, path: Path) -> Iterator[Path]:
-    """Unowned values that came with a field which is not wanted, and have its effect without it.
+    """Unowned values that the server copied from a field that is not desired.
 
-    The old name of a pod's account is filled in by the server, and stands for the new one when
-    that is removed.
+    The server copies serviceAccountName to the deprecated serviceAccount. That copy keeps its
+    effect when serviceAccountName is removed.
     """
     accounts = ("serviceAccountName", "serviceAccount")
     if not any(want.get(name) for name in accounts):

@@ -1,6 +1,6 @@
-"""What came of looking at one manifest, and where the whole payload stands.
+"""The outcome of one manifest, and the progress of a whole payload.
 
-What ClusterVersion says of it is decided by others.
+The `version` package decides what ClusterVersion reports of it.
 """
 
 import msgspec
@@ -8,35 +8,35 @@ import msgspec
 from quarterdeck.payload.graph import Mode
 from quarterdeck.status.rollout import DONE, Done, Failed, Outcome, Waiting
 
-__all__ = ["DONE", "Done", "Failed", "Fault", "Outcome", "Progress", "Waiting"]
+__all__ = ["DONE", "Done", "Failed", "ManifestFault", "Outcome", "PayloadProgress", "Waiting"]
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What keeps one manifest from being done."""
+class ManifestFault(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one manifest is not done, or a note about it."""
 
     manifest: str
     """The file, and the object in it: `0000_30_x_01_deployment.yaml: Deployment.apps/ns/x`."""
     reason: str
     """One CamelCase word, as for a condition: `ClusterOperatorNotAvailable`, `Forbidden`."""
     message: str
-    """What it is, and what can be done, for people."""
+    """The fault and its remedy, for people."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a payload stands; a value that is made anew with each change."""
+class PayloadProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a payload at one moment."""
 
     mode: Mode
     done: int
-    """How many manifests are applied and, where there is something to wait for, ready."""
+    """How many manifests are applied and ready."""
     total: int
     run_level: str
-    """The lowest run level that has a manifest which is not done: `0000_30`; empty when all are."""
-    waiting: tuple[Fault, ...] = ()
-    """What is on its way and is waited for; nothing that anybody has to act on."""
-    faults: tuple[Fault, ...] = ()
-    """What stops a manifest until somebody acts, or is tried again; all of them, in file order."""
-    notes: tuple[Fault, ...] = ()
-    """What is worth knowing of manifests that are done: a foreign definition left alone, say."""
+    """The lowest run level with a manifest that is not done: `0000_30`; empty if all are done."""
+    waiting: tuple[ManifestFault, ...] = ()
+    """The manifests that wait; nobody has to act."""
+    faults: tuple[ManifestFault, ...] = ()
+    """The manifests that fail until a retry succeeds or somebody acts; in file order."""
+    notes: tuple[ManifestFault, ...] = ()
+    """Notes about manifests that are done, such as a foreign definition that was left alone."""
 
     @property
     def completed(self) -> bool:

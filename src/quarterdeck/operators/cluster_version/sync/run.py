@@ -1,7 +1,7 @@
 """Brings a cluster to a release and keeps it there.
 
-`Schedule` says which manifest is next and `Applier` what comes of it; here are the workers, the
-timer of the passes, and the report.
+`Schedule` chooses the next manifest, and `Applier` applies it. This module runs the workers and the
+passes, and reports the progress.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from quarterdeck.operators.cluster_version.sync.lacking import LACKING, brings_o
 from quarterdeck.operators.cluster_version.sync.progress import (
     Done,
     Failed,
-    Fault,
+    ManifestFault,
     Outcome,
-    Progress,
+    PayloadProgress,
     Waiting,
 )
 from quarterdeck.operators.cluster_version.sync.schedule import Schedule
@@ -33,26 +33,26 @@ from quarterdeck.payload.model import Identity, Manifest
 
 log = get_logger("cluster-version.sync")
 
-Report: TypeAlias = Callable[[Progress], None]
-"""Told each time that something changed; comes back at once."""
+Report: TypeAlias = Callable[[PayloadProgress], None]
+"""Called at each change of the progress; returns at once."""
 
 WORKERS = {Mode.INITIALIZING: 32, Mode.UPDATING: 32, Mode.RECONCILING: 4}
-"""How many manifests have requests under way at the same time."""
+"""How many manifests may have requests in flight at the same time."""
 PASS_AFTER = (120.0, 240.0)
-"""Seconds from one pass over a settled payload to the next, chosen at random between the two."""
-CREATE_AGAIN = 2.0
-"""Seconds after which ClusterOperators that could not be made beforehand are tried again."""
-SLICE = 0.005
-"""Seconds of work after which others get a turn."""
+"""The least and the most seconds between two passes over a settled payload."""
+CREATE_RETRY_PERIOD = 2.0
+"""Seconds between two attempts to create the ClusterOperators before their turn."""
+TIME_SLICE = 0.005
+"""Seconds of work after which other tasks of the event loop run."""
 
 
 async def run_payload(
     manifests: Sequence[Manifest], mode: Mode, cluster: Cluster, report: Report
-) -> Progress:
-    """Apply the manifests that count, given in file order, and wait for what they start.
+) -> PayloadProgress:
+    """Apply the given manifests, in file order, wait for their roll-outs, and return the progress.
 
-    Initializing and updating come back when everything is done, however long that takes: what
-    fails is reported and tried again. Reconciling comes back after one pass, done or not.
+    Initializing and updating return when all manifests are done, however long that takes; failures
+    are reported and retried. Reconciling returns after one pass, done or not.
     """
     run = _Run(manifests, mode, cluster, report)
     schedule = run.schedule
@@ -70,7 +70,7 @@ async def keep_payload(
     *,
     pass_after: tuple[float, float] = PASS_AFTER,
 ) -> NoReturn:
-    """Reconcile every 2 to 4 minutes, and an object at once when it changes or goes."""
+    """Reconcile all objects every 2 to 4 minutes, and an object at once when it changes."""
     run = _Run(manifests, Mode.RECONCILING, cluster, report)
     await run.work(lambda: False, pass_after)
     raise AssertionError("work without an end has ended")
@@ -97,14 +97,14 @@ class _Run:
             for identity in {own, own._replace(namespace="")}:
                 self._steps.setdefault(identity, []).append(step)
         self._changed = asyncio.Event()
-        self._told: Progress | None = None
-        self._troubles: dict[type[Outcome], tuple[Fault, ...]] | None = None
-        """What there is to say of manifests; None when that has changed."""
+        self._last: PayloadProgress | None = None
+        self._troubles: dict[type[Outcome], tuple[ManifestFault, ...]] | None = None
+        """The faults and notes by outcome; None if an outcome has changed since."""
 
     async def work(
         self, is_over: Callable[[], bool], pass_after: tuple[float, float] | None = None
     ) -> None:
-        """Take one step after another until it is over; with passes, from the beginning again."""
+        """Take steps until `is_over`; with `pass_after`, begin a new pass again and again."""
         began = self._clock()
         next_pass = self._time_of_pass(pass_after)
         log.info("payload begun", mode=self._mode.value, manifests=len(self._manifests))
@@ -113,7 +113,7 @@ class _Run:
                 while not is_over():
                     self._changed.clear()
                     await self._take_steps(tasks)
-                    self._tell()
+                    self._report_progress()
                     if is_over():
                         break
                     await self._until_changed(next_pass)
@@ -128,7 +128,7 @@ class _Run:
     async def _beside(
         self, tasks: asyncio.TaskGroup, work: Callable[[], Coroutine[None, None, None]]
     ) -> AsyncIterator[None]:
-        """Do this work, too, as long as this lasts."""
+        """Run a second task while the context is open."""
         task = tasks.create_task(work(), name=work.__name__)
         try:
             yield
@@ -136,18 +136,18 @@ class _Run:
             task.cancel()
 
     async def _create_operators(self) -> None:
-        """Make the ClusterOperators before their turn, so that what is to come up is seen."""
+        """Create the ClusterOperators before their turn, so that people see what is to come."""
         missing = [] if self._mode is Mode.RECONCILING else self._applier.operators()
         while missing:
             missing = [one for one in missing if not await self._applier.create_beforehand(one)]
-            await asyncio.sleep(CREATE_AGAIN)
+            await asyncio.sleep(CREATE_RETRY_PERIOD)
 
-    def progress(self) -> Progress:
-        """Where the payload stands now."""
+    def progress(self) -> PayloadProgress:
+        """The progress of the payload now."""
         told = self._troubles
         if told is None:
-            told = self._troubles = self._tell_troubles()
-        return Progress(
+            told = self._troubles = self._collect_troubles()
+        return PayloadProgress(
             mode=self._mode,
             done=len(self.schedule) - len(self.schedule.undone),
             total=len(self._manifests),
@@ -158,13 +158,13 @@ class _Run:
         )
 
     def _time_of_pass(self, pass_after: tuple[float, float] | None) -> float | None:
-        """When to begin the next pass; None for a run that has no passes."""
+        """When the next pass begins; None for a run without passes."""
         if pass_after is None:
             return None
         return self._clock() + random.uniform(*pass_after)  # noqa: S311 jitter
 
     async def _take_steps(self, tasks: asyncio.TaskGroup) -> None:
-        """Look at what may begin; what needs a request goes on beside us."""
+        """Take all steps that may begin; each one that needs a request gets its own task."""
         turn = self._clock()
         workers = WORKERS[self._mode]
         while len(self.schedule.running) < workers:
@@ -177,7 +177,7 @@ class _Run:
                 tasks.create_task(guarded(name, self._attempt(step)), name=name)
             else:
                 self._record(step, outcome)
-            if self._clock() - turn > SLICE:
+            if self._clock() - turn > TIME_SLICE:
                 await asyncio.sleep(0)
                 turn = self._clock()
 
@@ -197,7 +197,7 @@ class _Run:
         if outcome.reason or (before is not None and before.reason):
             self._troubles = None
         if isinstance(outcome, Done) and brings_others(self._identities[step]):
-            self._wake_those_without_it()
+            self._wake_lacking()
         if not outcome.reason:
             return
         facts = {"object": str(self._identities[step]), "reason": outcome.reason}
@@ -207,8 +207,8 @@ class _Run:
         else:
             log.v(4).info("manifest looked at", message=outcome.message, **facts)
 
-    def _wake_those_without_it(self) -> None:
-        """Try what lacked a kind or a namespace, of which there is one more now."""
+    def _wake_lacking(self) -> None:
+        """Wake the steps that lack a kind or a namespace: there is one more now."""
         for step, outcome in list(self.schedule.troubled.items()):
             if outcome.reason in LACKING:
                 self.schedule.wake(step, self._clock())
@@ -228,19 +228,19 @@ class _Run:
         except TimeoutError:
             return
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         progress = self.progress()
         if self._mode is not Mode.RECONCILING and progress.completed and self.schedule.running:
-            return  # a done step whose object went is under way again: not complete yet
-        if progress != self._told:
-            self._told = progress
+            return  # A done step whose object was deleted runs again, so it is not complete yet.
+        if progress != self._last:
+            self._last = progress
             self._report(progress)
 
-    def _tell_troubles(self) -> dict[type[Outcome], tuple[Fault, ...]]:
-        told: dict[type[Outcome], list[Fault]] = {Done: [], Waiting: [], Failed: []}
+    def _collect_troubles(self) -> dict[type[Outcome], tuple[ManifestFault, ...]]:
+        told: dict[type[Outcome], list[ManifestFault]] = {Done: [], Waiting: [], Failed: []}
         for step, outcome in sorted(self.schedule.troubled.items()):
             where = f"{self._manifests[step].file}: {self._identities[step]}"
-            fault = Fault(manifest=where, reason=outcome.reason, message=outcome.message)
+            fault = ManifestFault(manifest=where, reason=outcome.reason, message=outcome.message)
             told[type(outcome)].append(fault)
         return {what: tuple(faults) for what, faults in told.items()}
 
@@ -252,7 +252,7 @@ class _Run:
         return level_label(level) if level is None else f"0000_{level_label(level)}"
 
 
-def _figures(progress: Progress) -> dict[str, int]:
+def _figures(progress: PayloadProgress) -> dict[str, int]:
     return {
         "done": progress.done,
         "total": progress.total,

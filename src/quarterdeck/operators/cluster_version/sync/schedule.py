@@ -1,16 +1,15 @@
-"""Which manifest is next, given the graph and what came of the others so far. Pure.
+"""Chooses the next manifest, given the graph and the outcomes so far. Pure.
 
-A step is a manifest, by its place in the graph. While updating, a step begins when the one before
-it in its node is done, and a node when all are that it comes after; so a step that is not done
-holds back what depends on it, and nothing else. In the other modes a step only waits until the
-one before it was tried, so that all faults are seen; what comes after a Job still waits for it.
+A step is the index of a manifest in the graph. While updating, a step begins when the step before
+it in its node is done, and a node begins when all nodes before it are done. So a step that is not
+done delays only the steps that depend on it. In the other modes a step begins when the step before
+it was tried, so that all faults show; only a Job must be done before the next step.
 
-A step that fails is tried again after a growing time, one that waits is looked at from time to
-time, and both at once when their object changes. A done step is looked at again when its object
-changes, whatever else is under way: what is applied is kept so. Only a Job is not, which runs once.
-What depends on a step that was done once is not held back when it is no more. A step whose object
-somebody else keeps changing back is written at once a few times, and then at a slow pace. Time and
-dice are passed in.
+A failed step is retried with back-off. A waiting step is looked at again every `RECHECK_PERIOD`.
+Both run at once when their object changes. A done step runs again when its object changes, so that
+drift is reverted; a Job does not, because it runs once. If a done step fails later, the steps that
+depend on it still continue. If somebody else keeps changing an object back, its step writes at once
+a few times, and then at a slow pace. Clock and random numbers are passed in.
 """
 
 import heapq
@@ -24,16 +23,16 @@ from quarterdeck.operators.cluster_version.sync.progress import Done, Failed, Ou
 from quarterdeck.payload.graph import Graph, Mode, is_job
 
 BACKOFF = Backoff(base=0.1, limit=30.0)
-LOOK_AGAIN = 10.0
-"""Seconds after which something that is waited for is looked at without being told."""
-HOLD = 1.0
-"""Seconds that a step which failed is not tried again, however often its object changes."""
-WRITES_AT_ONCE, WRITE_EVERY = 10, 10.0
-"""How often one object is written without a pause, and the seconds between two writes then."""
+RECHECK_PERIOD = 10.0
+"""Seconds after which a waiting step is looked at again without a change."""
+FAILURE_HOLD = 1.0
+"""The most seconds for which a failed step ignores changes of its object."""
+WRITES_AT_ONCE, WRITE_PERIOD = 10, 10.0
+"""How many writes of one object need no pause, and the seconds between two writes after that."""
 
 
 class Schedule:
-    """The steps of one run: which may begin, which rest, and what came of each."""
+    """The steps of one run: which may begin, which wait, and their outcomes."""
 
     def __init__(
         self, graph: Graph, *, backoff: Backoff = BACKOFF, dice: Callable[[], float] = random.random
@@ -53,11 +52,11 @@ class Schedule:
         for step, number in enumerate(self._node_of):
             self._first.setdefault(number, step)
         self.outcomes: dict[int, Outcome] = {}
-        """What came of each step that was tried, the last time."""
+        """The last outcome of each step that was tried."""
         self.undone: set[int] = set(range(len(self._node_of)))
-        """The steps that were not tried yet, or not found done the last time."""
+        """The steps that were not tried yet, or whose last outcome is not done."""
         self.troubled: dict[int, Outcome] = {}
-        """The outcomes that have something to say."""
+        """The outcomes with a reason."""
         self.running: set[int] = set()
         self._released: set[int] = set()
         self._finished: set[int] = set()
@@ -73,24 +72,24 @@ class Schedule:
                 self._release(self._first[node.number])
 
     def __len__(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return len(self._node_of)
 
     @property
     def all_done(self) -> bool:
-        """Whether the last look at every step found it done, and none is under way.
+        """Whether the last outcome of every step is done, and no step runs.
 
-        A done step whose object went is under way again, and may have to be waited for.
+        A done step whose object was deleted runs again.
         """
         return not self.undone and not self.running
 
     @property
     def all_tried(self) -> bool:
-        """Whether every step was tried, and none is under way."""
+        """Whether every step was tried, and no step runs."""
         return len(self.outcomes) == len(self) and not self.running
 
     def take(self, now: float) -> int | None:
-        """The next step, which now runs, in file order; None when none may begin."""
+        """Start the next step in file order, and return it; None if no step may begin."""
         while (due := self._resting.take(now)) is not None:
             self._make_ready(due[0])
         if not self._ready:
@@ -102,17 +101,17 @@ class Schedule:
         return step
 
     def next_due(self) -> float | None:
-        """When the next resting step is to be tried; None when none rests."""
+        """When the next delayed step is due; None if no step is delayed."""
         return self._resting.next()
 
     def record(self, step: int, outcome: Outcome, now: float, *, wrote: bool = False) -> float:
-        """Take what came of a step that ran; for how long it is held back for writing too often."""
+        """Record the outcome of a running step, and return its pause for writing too often."""
         self.running.remove(step)
         self._remember(step, outcome)
         if isinstance(outcome, Failed):
             failures = self._failures[step] = self._failures.get(step, 0) + 1
             delay = self._backoff.delay(failures, self._dice)
-            self._held[step] = now + min(delay, HOLD)
+            self._held[step] = now + min(delay, FAILURE_HOLD)
             self._rest(step, now + delay)
         else:
             self._failures.pop(step, None)
@@ -120,7 +119,7 @@ class Schedule:
             if isinstance(outcome, Done):
                 self._finish(step)
             else:
-                self._rest(step, now + LOOK_AGAIN)
+                self._rest(step, now + RECHECK_PERIOD)
         if isinstance(outcome, Done) or not self._strict:
             self._release_next(step)
         pause = self._pause_after_write(step, now) if wrote else 0.0
@@ -130,7 +129,7 @@ class Schedule:
         return pause
 
     def wake(self, step: int, now: float) -> bool:
-        """Look at a step as soon as may be: its object has changed; whether there is need to."""
+        """Schedule a step whose object has changed; True if it is scheduled."""
         if step in self.running:
             self._again.add(step)
             return False
@@ -141,7 +140,7 @@ class Schedule:
         return True
 
     def begin_pass(self, is_settled: Callable[[int], bool]) -> None:
-        """Look once more at every step that is not settled and not under way."""
+        """Schedule every step that is not settled and does not run."""
         for step in self._released - self.running:
             if not is_settled(step):
                 self._make_ready(step)
@@ -149,7 +148,7 @@ class Schedule:
     def _pause_after_write(self, step: int, now: float) -> float:
         pace = self._paces.get(step)
         if pace is None:
-            pace = TokenBucket(rate=1 / WRITE_EVERY, burst=WRITES_AT_ONCE)
+            pace = TokenBucket(rate=1 / WRITE_PERIOD, burst=WRITES_AT_ONCE)
             self._paces[step] = pace
         pause = pace.reserve(now)
         if pause:
@@ -196,6 +195,6 @@ class Schedule:
             heapq.heappush(self._ready, step)
 
     def _rest(self, step: int, due: float) -> None:
-        """Try the step then, unless it is to be tried earlier anyway."""
+        """Schedule the step for this time, unless it is ready now."""
         if step not in self._is_ready:
             self._resting.put(step, due)

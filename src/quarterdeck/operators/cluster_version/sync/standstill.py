@@ -1,10 +1,10 @@
-"""For how long something is waited for that does not move. Pure; the monotonic time is passed in.
+"""Turns a wait without progress into a failure. Pure; the monotonic time is passed in.
 
-A Deployment has a deadline for its progress and says when it is past it. DaemonSets, StatefulSets
-and Jobs have none, and of a Deployment nobody says anything when its controller does not run. So
-what stays the same for too long while a release is being applied is a failure, which goes away
-when it moves. On a settled cluster it is none: there a node that is away is no matter of the
-release. What was seen is in memory alone, so a process that is started anew waits from its start.
+A Deployment reports when it exceeds its progress deadline, but not if its controller does not run.
+DaemonSets, StatefulSets and Jobs have no such deadline. So an object that makes no progress for too
+long while a release is applied fails, until it makes progress. On a settled cluster it does not
+fail: a missing node is no fault of the release. The times are in memory only, so a new process
+counts from its start.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.model import Identity
 
 STANDSTILL_TIMEOUT = 600.0
-"""Seconds; as long as a Deployment may take for its progress if it does not say."""
+"""Seconds; the default of a Deployment's progressDeadlineSeconds."""
 
 WORKLOADS = frozenset({("apps", kind) for kind in ("Deployment", "DaemonSet", "StatefulSet")})
 JOB = ("batch", "Job")
 
 
 class Standstill(NamedTuple):
-    """What is waited for, in words that change when it moves, and since when they are the same."""
+    """The message of a wait, and since when it has not changed."""
 
     said: str
     since: float
@@ -31,10 +31,9 @@ class Standstill(NamedTuple):
 def timeout_for(
     identity: Identity, live: Object, mode: Mode, timeout: float = STANDSTILL_TIMEOUT
 ) -> float | None:
-    """For how many seconds the object may stand still; None for as long as it takes.
+    """For how many seconds the object may make no progress; None for no limit.
 
-    A Job that has a pod which is ready works, and only its author knows for how long: see its
-    `activeDeadlineSeconds`.
+    A Job with a ready pod has no limit here; its author can set `activeDeadlineSeconds`.
     """
     what = (identity.group, identity.kind)
     if mode is Mode.RECONCILING:
@@ -50,7 +49,7 @@ def timeout_for(
 def judge_wait(
     outcome: Outcome, before: Standstill | None, timeout: float | None, now: float
 ) -> tuple[Outcome, Standstill | None]:
-    """The outcome, a failure if it has been the same wait for too long, and what to remember."""
+    """The outcome, or a failure if the wait has not changed for too long; and the new state."""
     if not isinstance(outcome, Waiting) or timeout is None:
         return outcome, None
     if before is None or before.said != outcome.message:

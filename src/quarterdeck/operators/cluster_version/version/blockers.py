@@ -1,7 +1,7 @@
-"""What speaks against leaving the minor version: the reasons why Upgradeable is not True.
+"""What blocks an update to another minor version: the reasons why Upgradeable is not True.
 
-A plain Unknown of an operator's Upgradeable speaks against nothing; an operator that was given up
-as stale (4-staleness) does, whatever it last said.
+An operator's Upgradeable=Unknown does not block by itself. A stale operator blocks, whatever it
+last reported.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ class Blocker(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """One CamelCase word for programs."""
     message: str
-    """What blocks, and what helps, for people."""
+    """What blocks, and the remedy, for people."""
 
 
 def blockers(
@@ -29,7 +29,7 @@ def blockers(
     overrides: Iterable[ComponentOverride],
     feature_set: str,
 ) -> tuple[Blocker, ...]:
-    """Everything that blocks a minor update, in an order that stays the same."""
+    """Everything that blocks a minor update, in a stable order."""
     return (
         *feature_set_blockers(feature_set),
         *_of_overrides(overrides),
@@ -48,16 +48,16 @@ def summary(found: Sequence[Blocker]) -> Blocker:
     )
 
 
-def _was_given_up(operator: ClusterOperator) -> bool:
-    """Whether nobody knows if it can be updated: it is stale, or a condition that says so is."""
+def _carries_verdict(operator: ClusterOperator) -> bool:
+    """Whether the operator is stale, or its Available or Upgradeable carries the verdict."""
     conditions = operator.status.conditions
-    told = (find_condition(conditions, type_) for type_ in ("Available", "Upgradeable"))
-    lost = any(one is not None and is_verdict(one.status, one.message) for one in told)
+    found = (find_condition(conditions, type_) for type_ in ("Available", "Upgradeable"))
+    lost = any(one is not None and is_verdict(one.status, one.message) for one in found)
     return lost or is_stale(conditions)
 
 
 def feature_set_blockers(feature_set: str) -> Iterator[Blocker]:
-    """What a feature set that cannot be left again says against a minor update."""
+    """The blocker of a feature set that cannot be left again; none for another feature set."""
     if holds_updates_back(feature_set):
         yield Blocker(
             reason="FeatureSetNotUpgradeable",
@@ -80,14 +80,14 @@ def _of_operators(operators: Iterable[ClusterOperator]) -> Iterator[Blocker]:
     for operator in sorted(operators, key=lambda one: one.metadata.name):
         name = operator.metadata.name
         condition = find_condition(operator.status.conditions, "Upgradeable")
-        if _was_given_up(operator):
+        if _carries_verdict(operator):
             yield Blocker(
                 reason="ClusterOperatorStale",
                 message=f"the cluster operator {name} no longer reports, so nobody knows whether"
                 " it can be updated: look at its pods",
             )
         elif condition is not None and condition.status == "False":
-            # A mere challenge (a message in the course of a staleness check) changes nothing.
+            # A challenge of the staleness checker changes only the message.
             said = original(condition.message) or condition.reason or "no reason given"
             yield Blocker(
                 reason="ClusterOperatorNotUpgradeable",

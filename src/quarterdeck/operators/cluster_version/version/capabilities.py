@@ -1,8 +1,8 @@
-"""Which optional parts a cluster has: what `spec.capabilities` asks for, and what it ever had.
+"""The capabilities of a cluster: those in `spec.capabilities`, and those that it ever had. Pure.
 
-A cluster does not lose what it runs. A release may make optional what was part of every cluster
-before: then the capability that the objects now belong to is enabled with the update, whether or
-not the spec asks for it, and stays. Pure; what is enabled is remembered in the status.
+An update does not remove what a cluster runs. A release may move objects that every cluster had
+into a capability. The update then enables that capability, whether or not the spec asks for it, and
+it stays enabled. The status records the enabled capabilities.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ _ADDED: tuple[tuple[CapabilitySet, frozenset[Capability]], ...] = (
     (CapabilitySet.V4_18, frozenset({Capability.OPERATOR_LIFECYCLE_MANAGER_V1})),
     (CapabilitySet.CURRENT, frozenset()),
 )
-"""What each set has that the one before has not."""
+"""The capabilities that each set adds to the one before."""
 
 BASELINES: dict[str, frozenset[str]] = {
     baseline.value: frozenset(capability.value for capability in having)
@@ -68,7 +68,7 @@ BASELINES: dict[str, frozenset[str]] = {
         strict=True,
     )
 }
-"""Set to its capabilities."""
+"""All capabilities of each set."""
 
 
 def desired_capabilities(
@@ -76,7 +76,7 @@ def desired_capabilities(
     was: CapabilitiesStatus | None,
     implied: Iterable[str] = (),
 ) -> CapabilitiesStatus:
-    """What is enabled: what the spec asks for, what ever was, and what an update implies."""
+    """The enabled capabilities: those in the spec, those enabled before, and those implied."""
     had = was.enabled_capabilities if was else ()
     return CapabilitiesStatus(
         enabled_capabilities=tuple(sorted({*wanted_capabilities(spec), *had, *implied})),
@@ -85,7 +85,7 @@ def desired_capabilities(
 
 
 def wanted_capabilities(spec: CapabilitiesSpec | None) -> frozenset[str]:
-    """The baseline and what is added to it; a set that is not known is all of them."""
+    """The baseline set and the additional capabilities; an unknown set counts as all."""
     every = BASELINES[CapabilitySet.CURRENT]
     if spec is None:
         return every
@@ -99,10 +99,10 @@ def not_asked_for(spec: CapabilitiesSpec | None, now: CapabilitiesStatus) -> tup
 
 
 def implied_capabilities(running: Iterable[Manifest], coming: Iterable[Manifest]) -> frozenset[str]:
-    """The capabilities to which a release assigns objects that the cluster runs already.
+    """The capabilities to which a release assigns objects that the cluster has already.
 
-    `running` are the manifests that count now, `coming` those of the release that would count if
-    all capabilities were enabled.
+    `running` are the manifests included now; `coming` are those of the release that would be
+    included if all capabilities were enabled.
     """
     there = {manifest.identity for manifest in running}
     return frozenset(

@@ -1,17 +1,16 @@
-"""What ClusterVersion says of itself, from what was decided and what the engine tells.
+"""The status of ClusterVersion, from the decision and the engine's progress. Pure.
 
 | condition | True | False |
 |---|---|---|
-| Available | a release was fully applied once | none was yet |
-| Failing | something stops the release from being applied or kept | nothing does |
-| Progressing | a release is being applied for the first time | the cluster has arrived |
-| ReleaseAccepted | what `spec.desiredUpdate` asks for is being done, or was | it is refused |
-| Upgradeable | nothing speaks against a minor update | something does |
-| ImplicitlyEnabledCapabilities | some capability is enabled that is not asked for | none is |
+| Available | a release was completed once | none was yet |
+| Failing | a fault stops the release from being applied or kept | there is no fault |
+| Progressing | a release is being applied | the release is complete |
+| ReleaseAccepted | `spec.desiredUpdate` is accepted | it is refused |
+| Upgradeable | nothing blocks a minor update | something does |
+| ImplicitlyEnabledCapabilities | a capability is enabled that the spec does not have | none is |
 
-Pure, and a fixed point: the same facts give the same status again, so that a settled cluster is
-not written to. While a release is being applied the messages change often; `pause_before_write`
-says which changes can wait.
+The same facts give the same status again, so a settled cluster is not written to. While a release
+is applied the messages change often; `pause_before_write` decides which changes wait.
 """
 
 from datetime import datetime
@@ -25,7 +24,7 @@ from quarterdeck.api.config_v1 import (
     Release,
 )
 from quarterdeck.operators.cluster_version.history import History, latest_completed
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, summary
 from quarterdeck.operators.cluster_version.version.texts import (
     fault_message,
@@ -33,41 +32,41 @@ from quarterdeck.operators.cluster_version.version.texts import (
     fault_summary,
     working_towards,
 )
-from quarterdeck.operators.cluster_version.version.updates import FIELD, Refused, way_back
+from quarterdeck.operators.cluster_version.version.updates import FIELD, UpdateRefused, way_back
 from quarterdeck.payload.graph import Mode
 from quarterdeck.status import set_condition
 
 MESSAGE_LIMIT = 8192
-"""Characters; a thousand faults are not to make an object that etcd refuses."""
+"""The most characters of a message, so that etcd does not refuse the object for its size."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the status is made from."""
+    """The input of the status."""
 
     generation: int
     release: Release
-    """The one that is being applied, or has been."""
+    """The release that is being applied or is complete."""
     mode: Mode
     history: History
-    refused: Refused | None = None
-    """Why what `spec.desiredUpdate` asks for is not done."""
-    unusable: Refused | None = None
-    """Why the release itself cannot be applied: it is not there, or broken."""
+    refused: UpdateRefused | None = None
+    """Why `spec.desiredUpdate` is refused."""
+    unusable: UpdateRefused | None = None
+    """Why the release itself cannot be applied: its payload is missing or invalid."""
     version_hash: str = ""
-    progress: Progress | None = None
-    faults: tuple[Fault, ...] = ()
-    """Those that have stood long enough to be told."""
+    progress: PayloadProgress | None = None
+    faults: tuple[ManifestFault, ...] = ()
+    """The faults that have lasted long enough to be reported."""
     blockers: tuple[Blocker, ...] = ()
     capabilities: CapabilitiesStatus | None = None
     not_asked_for: tuple[str, ...] = ()
-    """Capabilities that are enabled because the cluster had them before."""
+    """Capabilities that are enabled although the spec does not ask for them."""
     available_updates: tuple[Release, ...] | None = None
 
 
 def desired_status(
     facts: Facts, was: ClusterVersionStatus | None, now: datetime
 ) -> ClusterVersionStatus:
-    """The whole status; what others have added to it, conditions of their own say, stays."""
+    """The whole status; conditions of other writers stay."""
     conditions = was.conditions if was else ()
     for type_, status, reason, message in (
         _available(facts),
@@ -105,34 +104,34 @@ def desired_status(
 def pause_before_write(
     was: ClusterVersionStatus | None, new: ClusterVersionStatus, since_write: float, interval: float
 ) -> float:
-    """In how many seconds to write; 0 for now, which is so for all but changed words.
+    """The seconds to wait before the write.
 
-    A changed reason or message alone is written once in an interval.
+    A change of only reasons and messages is written once in an interval; any other at once.
     """
-    if was is None or _without_words(was) != _without_words(new):
+    if was is None or _without_texts(was) != _without_texts(new):
         return 0.0
     return max(0.0, interval - since_write)
 
 
-def _without_words(status: ClusterVersionStatus) -> ClusterVersionStatus:
+def _without_texts(status: ClusterVersionStatus) -> ClusterVersionStatus:
     conditions = tuple(
         msgspec.structs.replace(condition, reason="", message="") for condition in status.conditions
     )
     return msgspec.structs.replace(status, conditions=conditions)
 
 
-Told = tuple[str, str, str, str]
-"""Type, status, reason and message."""
+ConditionText = tuple[str, str, str, str]
+"""A condition's type, status, reason and message."""
 
 
-def _available(facts: Facts) -> Told:
+def _available(facts: Facts) -> ConditionText:
     done = latest_completed(facts.history)
     if done is None:
         return "Available", "False", "NoReleaseApplied", "No release has been fully applied yet"
     return "Available", "True", "ReleaseApplied", f"Done applying {done.version or done.image}"
 
 
-def _failing(facts: Facts) -> Told:
+def _failing(facts: Facts) -> ConditionText:
     if facts.unusable is not None:
         return "Failing", "True", facts.unusable.reason, str(facts.unusable)
     if facts.faults:
@@ -140,11 +139,11 @@ def _failing(facts: Facts) -> Told:
     return "Failing", "False", "AsExpected", ""
 
 
-def _progressing(facts: Facts) -> Told:
+def _progressing(facts: Facts) -> ConditionText:
     version, arrived = facts.release.version, facts.mode is Mode.RECONCILING
     status = "False" if arrived else "True"
     if facts.unusable is not None:
-        # Nothing is being done, so nothing progresses, whatever the history still has to say.
+        # The engine does nothing, so Progressing is False even if the history says Partial.
         what = f"Unable to {'keep' if arrived else 'apply'} {version}"
         return "Progressing", "False", facts.unusable.reason, f"{what}: {facts.unusable.message}"
     if facts.faults:
@@ -158,19 +157,19 @@ def _progressing(facts: Facts) -> Told:
 
 
 def _way_out(facts: Facts) -> str:
-    """Where an update that is stuck can be turned back to."""
+    """The release to which an update with faults can be turned back, as a remedy."""
     back = way_back(facts.history)
     return f"; it can be turned back: set {FIELD}.version to {back}" if back else ""
 
 
-def _release_accepted(facts: Facts) -> Told:
+def _release_accepted(facts: Facts) -> ConditionText:
     if (refused := facts.refused or facts.unusable) is not None:
         return "ReleaseAccepted", "False", refused.reason, str(refused)
     loaded = f'Payload loaded version="{facts.release.version}" image="{facts.release.image}"'
     return "ReleaseAccepted", "True", "PayloadLoaded", loaded
 
 
-def _upgradeable(facts: Facts) -> Told:
+def _upgradeable(facts: Facts) -> ConditionText:
     if not facts.blockers:
         return "Upgradeable", "True", "AsExpected", ""
     said = summary(facts.blockers)
@@ -180,7 +179,7 @@ def _upgradeable(facts: Facts) -> Told:
     return "Upgradeable", "False", said.reason, text
 
 
-def _implicit_capabilities(facts: Facts) -> Told:
+def _implicit_capabilities(facts: Facts) -> ConditionText:
     type_ = "ImplicitlyEnabledCapabilities"
     if not facts.not_asked_for:
         return type_, "False", "AsExpected", "Capabilities are as spec.capabilities says"

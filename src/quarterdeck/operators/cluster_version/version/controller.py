@@ -1,26 +1,26 @@
-"""ClusterVersion `version`: reads, lets the pure parts decide, writes, and sets the engine to work.
+"""The controller of ClusterVersion `version`: observes, decides, writes, and directs the engine.
 
-What wakes it: ClusterVersion, any ClusterOperator, the FeatureGate, the engine's progress, and a
-look at the releases directory now and then. One round is short; the payload is applied beside
-it by the runner, which is told what to do when the status that says so has been written.
+ClusterVersion, any ClusterOperator, the FeatureGate and the engine's progress wake it. It also
+reads the releases directory periodically. A reconcile is short: the runner applies the payload in
+its own task. The runner gets work only after the status that announces the work is written.
 
 How the operator replaces itself. A release's payload has the operator's own Deployment, at the
 lowest run level, with that release's image and RELEASE_VERSION. In an update from 1.0.0 to 1.1.0:
 
 1. The process of 1.0.0 accepts the update, writes `history[0] = 1.1.0 Partial`, and applies the
-   payload of 1.1.0, which it finds in the same releases directory. (A process does not have to be
-   of a release to apply its payload, only to be able to read it.)
-2. At run level 00 it applies its own Deployment and waits for its roll-out, like for any other.
-   The new pod becomes ready without leading: its caches are synced, the Lease is not its own.
+   payload of 1.1.0 from the same releases directory. (A process can apply the payload of another
+   release.)
+2. At run level 00 it applies its own Deployment and waits for its roll-out, as for any other. The
+   new pod becomes ready without being the leader: its caches are synced.
 3. The Deployment ends the old pod. On SIGTERM the process stops applying, writes nothing more and
-   hands the Lease back; killed, its Lease runs out.
-4. The process of 1.1.0 leads. It does not ask itself which version it is: `history[0]` says 1.1.0
-   and Partial, so it goes on with that payload, from the beginning, over what is done already.
+   releases the Lease; if it is killed, its Lease expires.
+4. The process of 1.1.0 becomes the leader. Its own version does not matter: `history[0]` is 1.1.0
+   and Partial, so it applies that payload from the beginning. What is done already needs no write.
 
-So RELEASE_VERSION decides only what a cluster without any history begins with. Somebody who
-changes the Deployment by hand gets a process of another release, which applies what the history
-says, and thereby puts the Deployment back. And since all of this is in API objects, a crash at any
-point is nothing but step 4.
+So RELEASE_VERSION only decides the first release of a cluster without history. If somebody changes
+the Deployment by hand, the process of another release applies the release in the history, and
+thereby restores the Deployment. All state is in API objects, so a crash at any point leads to
+step 4.
 """
 
 from typing import Any
@@ -63,14 +63,14 @@ from quarterdeck.operators.cluster_version.version.conditions import (
     pause_before_write,
 )
 from quarterdeck.operators.cluster_version.version.decide import (
-    Decision,
+    ReleaseDecision,
     decide,
 )
 from quarterdeck.operators.cluster_version.version.faults import NONE, standing
-from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector
+from quarterdeck.operators.cluster_version.version.metrics import MetricsInput, VersionCollector
 from quarterdeck.operators.cluster_version.version.runner import PayloadEngine, Runner
 from quarterdeck.operators.cluster_version.version.scope import Scope, current_scope
-from quarterdeck.operators.cluster_version.version.updates import Asked, Refused
+from quarterdeck.operators.cluster_version.version.updates import UpdateRefused, UpdateRequest
 from quarterdeck.operators.cluster_version.version.work import (
     Work,
     mode_of,
@@ -82,12 +82,12 @@ from quarterdeck.payload.releases import Offer
 log = get_logger("operators.cluster-version")
 
 GATES_KEY = Key("", THE_GATES.name)
-LOOK_AGAIN = 30.0
-"""Seconds after which the releases directory is looked at again."""
-LOOK_SOON = 5.0
-"""The same while something is refused that may be mended there."""
-WRITE_EVERY = 2.0
-"""Seconds between two writes that change nothing but words."""
+RECHECK_PERIOD = 30.0
+"""Seconds after which the releases directory is read again."""
+RECHECK_PERIOD_IF_REFUSED = 5.0
+"""The same while a release is refused, which a change in the directory may end."""
+MESSAGE_WRITE_PERIOD = 2.0
+"""Seconds between two writes that change only reasons and messages."""
 
 
 def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads) -> None:
@@ -98,7 +98,7 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
         Watch(version.versions),
         Watch(version.operators, to_version),
         Watch(version.gates, to_version),
-        # A level that was turned up is answered at once: what is skipped, and why.
+        # After a raise of the log level, the skipped manifests are logged at once.
         Watch(manager.cache(CONFIGS, THE_CONFIG), to_version),
     ]
     controller = Controller("cluster-version", version.reconcile, woken_by, at_start=[KEY])
@@ -113,11 +113,11 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
 
     manager.add(controller)
     manager.add_task("payload engine", run_engine)
-    manager.registry.register(VersionCollector(version.seen))
+    manager.registry.register(VersionCollector(version.metrics_input))
 
 
 class VersionController:
-    """One round: observe, decide, write, direct."""
+    """The reconcile function: observe, decide, write, direct the engine."""
 
     runner: Runner
 
@@ -133,7 +133,7 @@ class VersionController:
         self._written = float("-inf")
 
     async def reconcile(self, _key: Key) -> Result:
-        """Look at everything, write what is so, and let the engine do what follows."""
+        """Decide about the release, write the status, and give the engine its work."""
         version = self.versions.get(KEY)
         if version is None:
             return await create_version(self.versions)
@@ -144,7 +144,7 @@ class VersionController:
         gates = self.gates.get(GATES_KEY)
         scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
 
-        async def load(offer: Offer) -> Loaded | Refused:
+        async def load(offer: Offer) -> Loaded | UpdateRefused:
             found = await self._payloads.load(offer)
             judged = await self._scope_of(offer.release, found, asked, scope)
             return judged.usable(offer, found)
@@ -156,14 +156,14 @@ class VersionController:
         self.runner.want(work)
         well = decision.refused is None and decision.unusable is None
         looks = [
-            LOOK_AGAIN if well else LOOK_SOON,
+            RECHECK_PERIOD if well else RECHECK_PERIOD_IF_REFUSED,
             wait,
             self._standing.next_look(self._manager.clock()),
         ]
         return Result(requeue_after=min(look for look in looks if look))
 
-    def seen(self) -> Seen | None:
-        """What metrics are made from; None while another process leads."""
+    def metrics_input(self) -> MetricsInput | None:
+        """The input of the metrics; None while another replica is the leader."""
         if not self._manager.leads:
             return None
         operators = tuple(self.operators.list())
@@ -171,11 +171,11 @@ class VersionController:
         work, history = self.runner.work, found.status.history if found and found.status else ()
         is_told = work is not None and history and history[0].version == work.version
         progress = self.runner.progress if is_told else None
-        return Seen(version=found, operators=operators, progress=progress)
+        return MetricsInput(version=found, operators=operators, progress=progress)
 
-    async def _asked(self, version: ClusterVersion) -> Asked:
+    async def _asked(self, version: ClusterVersion) -> UpdateRequest:
         gates = self.gates.get(GATES_KEY)
-        return Asked(
+        return UpdateRequest(
             update=version.spec.desired_update,
             history=version.status.history if version.status else (),
             releases=await self._payloads.releases(),
@@ -186,8 +186,10 @@ class VersionController:
             ),
         )
 
-    def _with_progress(self, decision: Decision, scope: Scope) -> tuple[Decision, Work | None]:
-        """The decision with what the engine has achieved, and what is to be done now."""
+    def _with_progress(
+        self, decision: ReleaseDecision, scope: Scope
+    ) -> tuple[ReleaseDecision, Work | None]:
+        """The decision with the engine's progress, and the next work."""
         work = self._work(decision, scope)
         if work is None or not work.is_same_as(self.runner.work):
             self._standing = NONE
@@ -203,9 +205,13 @@ class VersionController:
         return arrived, self._work(arrived, scope)
 
     async def _scope_of(
-        self, release: Release, found: Loaded | PayloadError | None, asked: Asked, scope: Scope
+        self,
+        release: Release,
+        found: Loaded | PayloadError | None,
+        asked: UpdateRequest,
+        scope: Scope,
     ) -> Scope:
-        """What counts of a release; an update to it may enable capabilities."""
+        """The scope of a release; an update to it may enable capabilities."""
         history = asked.history
         if not isinstance(found, Loaded) or not history or is_of(history[0], release):
             return scope
@@ -214,21 +220,21 @@ class VersionController:
         payloads = [one.payload for one in running if isinstance(one, Loaded)]
         return scope.after_update(payloads, found.payload)
 
-    def _work(self, decision: Decision, scope: Scope) -> Work | None:
+    def _work(self, decision: ReleaseDecision, scope: Scope) -> Work | None:
         loaded = decision.loaded
         if loaded is None:
             return None
         observed = scope.observed(loaded.payload)
-        self._skipped.tell(loaded.payload, loaded.hash, observed)
+        self._skipped.log_new(loaded.payload, loaded.hash, observed)
         return work_for(loaded.payload, loaded.hash, observed, decision.history)
 
     async def _report(self, version: ClusterVersion, facts: Facts) -> float | None:
-        """Write the status; in how many seconds to come back, where it was left for later."""
+        """Write the status now, or return the seconds after which to write it."""
         now, was = self._manager.clock(), version.status
         new = desired_status(facts, was, self._manager.now())
         if new == was:
             return None
-        pause = pause_before_write(was, new, now - self._written, WRITE_EVERY)
+        pause = pause_before_write(was, new, now - self._written, MESSAGE_WRITE_PERIOD)
         if pause > 0:
             return pause
         await self.versions.set_status(version, new)
@@ -236,7 +242,9 @@ class VersionController:
         self._announce(version, was, new)
         return None
 
-    def _facts(self, asked: Asked, decision: Decision, scope: Scope, work: Work | None) -> Facts:
+    def _facts(
+        self, asked: UpdateRequest, decision: ReleaseDecision, scope: Scope, work: Work | None
+    ) -> Facts:
         now, version = self._manager.clock(), scope.version
         updates = asked.releases.reachable(maybe_running(decision.history))
         return Facts(
@@ -247,9 +255,9 @@ class VersionController:
             refused=decision.refused,
             unusable=decision.unusable,
             version_hash=decision.loaded.hash if decision.loaded else "",
-            # What is only about to begin has come nowhere yet, however far the work before it is.
+            # New work has no progress yet; the runner may still have that of the work before.
             progress=self.runner.progress_of(work),
-            faults=self._standing.told(now),
+            faults=self._standing.reportable(now),
             blockers=asked.blockers,
             capabilities=scope.capabilities,
             not_asked_for=not_asked_for(version.spec.capabilities, scope.capabilities),

@@ -1,8 +1,8 @@
-"""Which release is to be applied: the newest in the history, or one that takes its place.
+"""Decides which release to apply: the newest in the history, or one that replaces it.
 
-The history is the memory: what it says was begun is gone on with, after any crash and by whichever
-process leads. Only where it is empty does the operator's own version say what to begin with. A
-release takes over when `updates.judge` lets it and its payload can be loaded, never before.
+The history is the only state: any leader continues with its newest release, after any crash. If the
+history is empty, the operator's own version is the first release. Another release replaces the
+newest one only if `updates.judge` allows it and its payload can be loaded.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,46 +15,46 @@ from quarterdeck.operators.cluster_version.history import History, started
 from quarterdeck.operators.cluster_version.payloads import Loaded
 from quarterdeck.operators.cluster_version.version.updates import (
     FIELD,
-    Asked,
     Move,
-    Refused,
+    UpdateRefused,
+    UpdateRequest,
     judge,
 )
 from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.releases import Offer, Releases
 
-PROBLEMS_TOLD = 5
+MAX_PROBLEMS_LISTED = 5
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be applied, and what is said of what was asked for."""
+class ReleaseDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The release to apply, and why another one is refused."""
 
     release: Release
     history: History
     loaded: Loaded | None
-    """The release's payload; None where it cannot be used, and then nothing is applied."""
-    refused: Refused | None = None
-    """Why `spec.desiredUpdate` is not followed."""
-    unusable: Refused | None = None
+    """The release's payload; None if it cannot be used, so that nothing is applied."""
+    refused: UpdateRefused | None = None
+    """Why `spec.desiredUpdate` is refused."""
+    unusable: UpdateRefused | None = None
     """Why the release's own payload cannot be used."""
 
 
-Load = Callable[[Offer], Awaitable[Loaded | Refused]]
-"""Loads a release's payload, or says why it cannot be applied; the field is filled in here."""
+Load = Callable[[Offer], Awaitable[Loaded | UpdateRefused]]
+"""Loads a release's payload, or returns why it cannot be applied; `decide` adds the field."""
 
 
-async def decide(asked: Asked, load: Load, first: str, now: datetime) -> Decision:
-    """Judge what is asked for and load what is to be applied."""
+async def decide(asked: UpdateRequest, load: Load, first: str, now: datetime) -> ReleaseDecision:
+    """Judge the requested update, load the payload, and return the decision."""
     if not asked.history:
         return await _begin_first(asked.releases, load, first, now)
     outcome = judge(asked)
-    refused = outcome if isinstance(outcome, Refused) else None
+    refused = outcome if isinstance(outcome, UpdateRefused) else None
     if isinstance(outcome, Move):
         release = outcome.offer.release
         wanted = await load(outcome.offer)
         if isinstance(wanted, Loaded):
             history = started(asked.history, release, now, risks=outcome.risks)
-            return Decision(release=release, history=history, loaded=wanted)
+            return ReleaseDecision(release=release, history=history, loaded=wanted)
         refused = msgspec.structs.replace(wanted, field=f"{FIELD}.version")
     newest = asked.history[0]
     version = newest.version or ""
@@ -64,7 +64,9 @@ async def decide(asked: Asked, load: Load, first: str, now: datetime) -> Decisio
     return _decided(release, asked.history, found, "status.desired", refused)
 
 
-async def _begin_first(releases: Releases, load: Load, first: str, now: datetime) -> Decision:
+async def _begin_first(
+    releases: Releases, load: Load, first: str, now: datetime
+) -> ReleaseDecision:
     offer = releases.by_version(first)
     release = offer.release if offer else Release(version=first, image="")
     found = await load(offer) if offer else missing(first, releases)
@@ -75,22 +77,22 @@ async def _begin_first(releases: Releases, load: Load, first: str, now: datetime
 def _decided(
     release: Release,
     history: History,
-    found: Loaded | Refused,
+    found: Loaded | UpdateRefused,
     field: str,
-    refused: Refused | None = None,
-) -> Decision:
+    refused: UpdateRefused | None = None,
+) -> ReleaseDecision:
     if isinstance(found, Loaded):
-        return Decision(release=release, history=history, loaded=found, refused=refused)
+        return ReleaseDecision(release=release, history=history, loaded=found, refused=refused)
     unusable = msgspec.structs.replace(found, field=field)
-    return Decision(
+    return ReleaseDecision(
         release=release, history=history, loaded=None, refused=refused, unusable=unusable
     )
 
 
-def missing(version: str, releases: Releases) -> Refused:
-    """A release that is needed and that the releases directory does not have."""
-    told = "".join(f"; {problem}" for problem in releases.problems[:PROBLEMS_TOLD])
-    return Refused(
+def missing(version: str, releases: Releases) -> UpdateRefused:
+    """The refusal of a release that the releases directory does not have."""
+    told = "".join(f"; {problem}" for problem in releases.problems[:MAX_PROBLEMS_LISTED])
+    return UpdateRefused(
         reason="ReleaseNotFound",
         field="",
         value=version,
@@ -99,12 +101,12 @@ def missing(version: str, releases: Releases) -> Refused:
     )
 
 
-def broken(version: str, error: PayloadError) -> Refused:
-    """A release whose payload has faults: all of them, with file and line."""
-    problems = [str(problem) for problem in error.problems[:PROBLEMS_TOLD]]
-    if len(error.problems) > PROBLEMS_TOLD:
-        problems.append(f"and {len(error.problems) - PROBLEMS_TOLD} more")
-    return Refused(
+def broken(version: str, error: PayloadError) -> UpdateRefused:
+    """The refusal of a release whose payload cannot be read, with file and line."""
+    problems = [str(problem) for problem in error.problems[:MAX_PROBLEMS_LISTED]]
+    if len(error.problems) > MAX_PROBLEMS_LISTED:
+        problems.append(f"and {len(error.problems) - MAX_PROBLEMS_LISTED} more")
+    return UpdateRefused(
         reason="RetrievePayload",
         field="",
         value=version,
@@ -113,9 +115,9 @@ def broken(version: str, error: PayloadError) -> Refused:
     )
 
 
-def empty(payload: Payload, profile: str) -> Refused:
-    """A release of which nothing counts: a wrong profile, most probably, and no success."""
-    return Refused(
+def empty(payload: Payload, profile: str) -> UpdateRefused:
+    """The refusal of a release without an included manifest, most likely for a wrong profile."""
+    return UpdateRefused(
         reason="NothingIncluded",
         field="",
         value=payload.release.version,

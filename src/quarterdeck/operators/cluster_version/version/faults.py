@@ -1,50 +1,52 @@
-"""Which faults of the engine stand, so that ClusterVersion's Failing does not flap.
+"""Chooses the engine's faults to report, so that ClusterVersion's Failing does not flap.
 
-A fault that is gone again within seconds is not told: much that fails while a payload is applied
-succeeds at the next try. One that was told stands until everything is done without it, or nothing
-has failed for a while. Pure: the monotonic time is passed in.
+A fault that ends within seconds is not reported: many steps succeed at the next try. A reported
+fault stays until all manifests are done, or until nothing has failed for a while. Pure: the
+monotonic time is passed in.
 """
 
 import msgspec
 
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 
-TOLD_AFTER = 10.0
-"""Seconds that something has to go on failing before it is told."""
-QUIET = 20.0
-"""Seconds without a fault, while not all is done, after which the last ones are over."""
+REPORT_AFTER = 10.0
+"""Seconds for which a fault must last before it is reported."""
+QUIET_PERIOD = 20.0
+"""Seconds without a fault after which the last faults end, while not all is done."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The faults that were seen last, and since when there have been some."""
+    """The last faults, and since when there have been any."""
 
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ManifestFault, ...] = ()
     since: float = 0.0
     seen: float = 0.0
-    """When there was a fault last."""
+    """When the engine last reported a fault."""
 
-    def told(self, now: float, told_after: float = TOLD_AFTER) -> tuple[Fault, ...]:
-        """The faults that have stood long enough to be told."""
-        return self.faults if self.faults and now - self.since >= told_after else ()
+    def reportable(
+        self, now: float, report_after: float = REPORT_AFTER
+    ) -> tuple[ManifestFault, ...]:
+        """The faults that have lasted long enough to be reported."""
+        return self.faults if self.faults and now - self.since >= report_after else ()
 
-    def next_look(self, now: float, told_after: float = TOLD_AFTER) -> float | None:
-        """In how many seconds `told` may change although nothing else does."""
+    def next_look(self, now: float, report_after: float = REPORT_AFTER) -> float | None:
+        """The seconds until `reportable` may change without new progress."""
         if not self.faults:
             return None
-        ripe, over = self.since + told_after - now, self.seen + QUIET - now
+        ripe, over = self.since + report_after - now, self.seen + QUIET_PERIOD - now
         return max(0.05, ripe if ripe > 0 else over)
 
 
 NONE = Standing()
 
 
-def standing(before: Standing, progress: Progress | None, now: float) -> Standing:
-    """What stands now, by what the engine tells now."""
+def standing(before: Standing, progress: PayloadProgress | None, now: float) -> Standing:
+    """The standing faults after the engine's latest progress."""
     if progress is None:
         return before
     if progress.faults:
         since = before.since if before.faults else now
         return Standing(faults=progress.faults, since=since, seen=now)
-    if progress.completed or now - before.seen >= QUIET:
+    if progress.completed or now - before.seen >= QUIET_PERIOD:
         return NONE
     return before

@@ -1,9 +1,9 @@
-"""What Prometheus is told of the release and of the cluster operators.
+"""The metrics of the release and of the cluster operators.
 
 The names and labels are those of OpenShift's cluster version operator, so that its dashboards and
-alerts work; the alerts that go with them are in `deploy/monitoring/cluster-version.yaml`. Only
-the leader tells, because only it knows how far a payload is. Made from what is at hand when a
-scrape comes; nothing is counted in between.
+alerts work; the matching alerts are in `deploy/monitoring/cluster-version.yaml`. Only the leader
+has these metrics, because only it knows the progress of a payload. They are computed at each
+scrape; nothing is counted in between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,32 +21,32 @@ from quarterdeck.api.config_v1 import (
     UpdateState,
 )
 from quarterdeck.operators.cluster_version.history import latest_completed
-from quarterdeck.operators.cluster_version.sync.progress import Progress
+from quarterdeck.operators.cluster_version.sync.progress import PayloadProgress
 from quarterdeck.status import find_condition
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the metrics are made from."""
+class MetricsInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The input of the metrics."""
 
     version: ClusterVersion | None
     operators: tuple[ClusterOperator, ...] = ()
-    progress: Progress | None = None
-    """How far the release in the history's newest entry is."""
+    progress: PayloadProgress | None = None
+    """The progress of the release in the newest history entry."""
 
 
 class VersionCollector(Collector):
-    """Asks what is seen when a scrape comes; None while another process leads."""
+    """Computes the metrics at each scrape; none while another replica is the leader."""
 
-    def __init__(self, observe: Callable[[], Seen | None]) -> None:
+    def __init__(self, observe: Callable[[], MetricsInput | None]) -> None:
         self._observe = observe
 
     def collect(self) -> Iterable[Metric]:
-        """All samples, or none."""
+        """The metrics now."""
         seen = self._observe()
         return metrics(seen) if seen is not None else ()
 
 
-def metrics(seen: Seen) -> Iterator[Metric]:
+def metrics(seen: MetricsInput) -> Iterator[Metric]:
     """The metrics of a cluster."""
     yield _releases(seen.version)
     yield _payload(seen)
@@ -66,12 +66,12 @@ def _releases(version: ClusterVersion | None) -> Metric:
     return found
 
 
-Named = tuple[str, str]
+VersionAndImage = tuple[str, str]
 """A release by its version and image."""
 
 
-def _roles(version: ClusterVersion) -> Iterator[tuple[str, Named, str, datetime]]:
-    """Which release is what to the cluster, the one before it, and since when."""
+def _roles(version: ClusterVersion) -> Iterator[tuple[str, VersionAndImage, str, datetime]]:
+    """The releases by their role: role, release, the version before it, and since when."""
     status = version.status
     if status is None or not status.history:
         return
@@ -90,7 +90,7 @@ def _roles(version: ClusterVersion) -> Iterator[tuple[str, Named, str, datetime]
     accepted = find_condition(status.conditions, "ReleaseAccepted")
     asked = version.spec.desired_update
     if asked is not None and accepted is not None and accepted.status == "False":
-        # Refused; what was accepted is in the history.
+        # The update is refused; an accepted one is in the history.
         wanted = (asked.version or "", asked.image or "")
         yield "desired", wanted, running, accepted.last_transition_time
     failing = find_condition(status.conditions, "Failing")
@@ -98,17 +98,17 @@ def _roles(version: ClusterVersion) -> Iterator[tuple[str, Named, str, datetime]
         yield "failure", _named(newest), running, failing.last_transition_time
 
 
-def _named(entry: UpdateHistory) -> Named:
+def _named(entry: UpdateHistory) -> VersionAndImage:
     return entry.version or "", entry.image
 
 
 def _before(history: tuple[UpdateHistory, ...], entry: UpdateHistory) -> str:
-    """The version that was completed before this one."""
+    """The last version that was completed before this entry."""
     older = latest_completed(history[history.index(entry) + 1 :])
     return (older.version or "") if older else ""
 
 
-def _payload(seen: Seen) -> Metric:
+def _payload(seen: MetricsInput) -> Metric:
     found = GaugeMetricFamily(
         "cluster_version_payload",
         "How many manifests of the release are applied and ready, and how many are not yet.",
@@ -148,7 +148,7 @@ def _up(operators: Iterable[ClusterOperator]) -> Metric:
     return found
 
 
-def _conditions(seen: Seen) -> Metric:
+def _conditions(seen: MetricsInput) -> Metric:
     found = GaugeMetricFamily(
         "cluster_operator_conditions",
         "1 for a condition that is True, 0 for one that is False; of ClusterVersion too.",
@@ -156,14 +156,14 @@ def _conditions(seen: Seen) -> Metric:
     )
     for name, conditions in _reports(seen):
         for condition in conditions:
-            # What is not known is neither: an alert on it would be about nothing.
+            # Unknown has no sample, so that no alert fires on it.
             if condition.status in ("True", "False"):
                 labels = [name, condition.type, condition.reason]
                 found.add_metric(labels, condition.status == "True")
     return found
 
 
-def _reports(seen: Seen) -> Iterator[tuple[str, tuple[ClusterStatusCondition, ...]]]:
+def _reports(seen: MetricsInput) -> Iterator[tuple[str, tuple[ClusterStatusCondition, ...]]]:
     if seen.version is not None and seen.version.status is not None:
         yield seen.version.metadata.name, seen.version.status.conditions
     for operator in seen.operators:

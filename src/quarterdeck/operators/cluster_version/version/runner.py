@@ -14,8 +14,8 @@ from quarterdeck.controller.tasks import guarded
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.sync import (
     Cluster,
-    Fault,
-    Progress,
+    ManifestFault,
+    PayloadProgress,
     keep_payload,
     run_payload,
 )
@@ -24,18 +24,18 @@ from quarterdeck.payload.graph import Mode
 
 log = get_logger("operators.cluster-version.runner")
 
-WAKE_EVERY = 0.5
+WAKE_PERIOD = 0.5
 """Seconds between two wake-ups for mere progress."""
-PAUSE = 5.0
+CRASH_PAUSE = 5.0
 """Seconds between a crash of the engine and its next start."""
 
-Report = Callable[[Progress], None]
+Report = Callable[[PayloadProgress], None]
 
 
 class Engine(Protocol):
     """What the `sync` package does with a payload."""
 
-    async def run(self, work: Work, report: Report) -> Progress:
+    async def run(self, work: Work, report: Report) -> PayloadProgress:
         """Bring the cluster to the payload; return when it is there."""
 
     async def keep(self, work: Work, report: Report) -> None:
@@ -48,7 +48,7 @@ class PayloadEngine:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def run(self, work: Work, report: Report) -> Progress:
+    async def run(self, work: Work, report: Report) -> PayloadProgress:
         """Bring the cluster to the payload; return when it is there."""
         return await run_payload(work.manifests, work.mode, self._cluster, report)
 
@@ -62,7 +62,7 @@ class Runner:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.work: Work | None = None
-        self.progress: Progress | None = None
+        self.progress: PayloadProgress | None = None
         """The progress of `work`; None before the engine's first report."""
         self._wake = wake
         self._changed = asyncio.Event()
@@ -77,7 +77,7 @@ class Runner:
         self.work, self.progress = work, None
         self._changed.set()
 
-    def progress_of(self, work: Work | None) -> Progress | None:
+    def progress_of(self, work: Work | None) -> PayloadProgress | None:
         """The progress of this work; None if it is not the current work."""
         return self.progress if work is not None and work.is_same_as(self.work) else None
 
@@ -119,17 +119,17 @@ class Runner:
             why = root_cause(error)
             if isinstance(why, LeadershipLost):
                 raise why from error
-            log.exception("the engine crashed", version=work.version, again_in=PAUSE)
+            log.exception("the engine crashed", version=work.version, again_in=CRASH_PAUSE)
             self._report(_crashed(work, why))
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(CRASH_PAUSE)
 
-    def _report(self, progress: Progress) -> None:
+    def _report(self, progress: PayloadProgress) -> None:
         before, self.progress = self.progress, progress
         if before is None or progress.completed or bool(before.faults) != bool(progress.faults):
             self._forget_timer()
             self._wake()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(WAKE_EVERY, self._due)
+            self._timer = asyncio.get_running_loop().call_later(WAKE_PERIOD, self._due)
 
     def _due(self) -> None:
         self._timer = None
@@ -141,13 +141,13 @@ class Runner:
             self._timer = None
 
 
-def _crashed(work: Work, error: Exception) -> Progress:
+def _crashed(work: Work, error: Exception) -> PayloadProgress:
     what = f"{type(error).__name__}: {error}"
-    fault = Fault(
+    fault = ManifestFault(
         manifest=work.version,
         reason="InternalError",
         message=f"the operator itself failed, and tries again: {what}",
     )
-    return Progress(
+    return PayloadProgress(
         mode=work.mode, done=0, total=len(work.manifests), run_level="", faults=(fault,)
     )

@@ -1,4 +1,4 @@
-"""Which manifests of any payload count on this cluster, as things are in one round. Pure."""
+"""Decides which manifests of a payload are included on this cluster. Pure."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from quarterdeck.operators.cluster_version.version.capabilities import (
     implied_capabilities,
 )
 from quarterdeck.operators.cluster_version.version.decide import broken, empty
-from quarterdeck.operators.cluster_version.version.updates import Refused
+from quarterdeck.operators.cluster_version.version.updates import UpdateRefused
 from quarterdeck.operators.cluster_version.version.work import observed_cluster
 from quarterdeck.payload.filters import included
 from quarterdeck.payload.model import Payload, PayloadError
@@ -20,7 +20,7 @@ from quarterdeck.payload.releases import Offer
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """What manifests are judged by, the release aside."""
+    """The cluster's properties that include or exclude manifests, without the release."""
 
     version: ClusterVersion
     gates: FeatureGateSpec | None
@@ -28,22 +28,22 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: CapabilitiesStatus
 
     def observed(self, payload: Payload) -> ObservedCluster:
-        """What this payload's manifests are judged against."""
+        """The observed cluster for this payload's filters."""
         enabled = self.capabilities.enabled_capabilities
         return observed_cluster(self.version, self.gates, enabled, payload, self.profile)
 
-    def usable(self, offer: Offer, found: Loaded | PayloadError) -> Loaded | Refused:
-        """The payload, or why it cannot be applied here."""
+    def usable(self, offer: Offer, found: Loaded | PayloadError) -> Loaded | UpdateRefused:
+        """The payload, or why it cannot be applied to this cluster."""
         if isinstance(found, PayloadError):
             return broken(offer.release.version, found)
-        # Overridden manifests count here: whoever overrides all of them has their reasons.
+        # Overrides are ignored here: an administrator may override all manifests.
         observed = msgspec.structs.replace(self.observed(found.payload), overrides=())
         if not included(found.payload.manifests, observed):
             return empty(found.payload, self.profile)
         return found
 
     def after_update(self, running: Iterable[Payload], coming: Payload) -> "Scope":
-        """The same with the capabilities to which an update moves what the cluster runs."""
+        """The scope with the capabilities that an update to this payload implies."""
         runs = [m for old in running for m in included(old.manifests, self.observed(old))]
         with_all = msgspec.structs.replace(self.observed(coming), enabled_capabilities=CAPABILITIES)
         implied = implied_capabilities(runs, included(coming.manifests, with_all))
@@ -53,7 +53,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def current_scope(version: ClusterVersion, gates: FeatureGateSpec | None, profile: str) -> Scope:
-    """What counts while no update begins."""
+    """The scope while no update begins."""
     was = version.status.capabilities if version.status else None
     return Scope(
         version=version,

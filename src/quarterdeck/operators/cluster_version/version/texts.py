@@ -1,15 +1,15 @@
-"""How ClusterVersion's conditions put it: what is waited for, what is wrong, how far it is."""
+"""The messages of ClusterVersion's conditions: progress, waits and faults."""
 
 from collections.abc import Sequence
 
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 
-SHOWN = 5
-"""How many of many things are named."""
+MAX_LISTED = 5
+"""The most names or faults that a message lists."""
 
 
-def working_towards(version: str, progress: Progress | None) -> str:
-    """Where a release that is being applied stands, in one line."""
+def working_towards(version: str, progress: PayloadProgress | None) -> str:
+    """The progress of a release, in one line."""
     if progress is None or not progress.total:
         return f"Working towards {version}"
     share = 100 * progress.done // progress.total
@@ -19,41 +19,41 @@ def working_towards(version: str, progress: Progress | None) -> str:
     return f"{text}, waiting on {_listed(progress.waiting)}" if progress.waiting else text
 
 
-def fault_reason(faults: Sequence[Fault]) -> str:
-    """One word for all of them."""
+def fault_reason(faults: Sequence[ManifestFault]) -> str:
+    """One reason for all faults."""
     reasons = {fault.reason for fault in faults}
     return reasons.pop() if len(reasons) == 1 else "MultipleErrors"
 
 
-def fault_message(faults: Sequence[Fault]) -> str:
-    """All of them with file and object, one a line where there are several."""
+def fault_message(faults: Sequence[ManifestFault]) -> str:
+    """All faults with file and object; several faults get a line each."""
     if len(faults) == 1:
         return _told(faults[0])
-    lines = [f"* {_told(fault)}" for fault in faults[:SHOWN]]
-    if len(faults) > SHOWN:
-        lines.append(f"* and {len(faults) - SHOWN} more")
+    lines = [f"* {_told(fault)}" for fault in faults[:MAX_LISTED]]
+    if len(faults) > MAX_LISTED:
+        lines.append(f"* and {len(faults) - MAX_LISTED} more")
     return "\n".join(["several things are wrong:", *lines])
 
 
-def fault_summary(faults: Sequence[Fault]) -> str:
-    """The same in one line."""
+def fault_summary(faults: Sequence[ManifestFault]) -> str:
+    """All faults in one line."""
     if len(faults) == 1:
         return faults[0].message
     return f"{len(faults)} things are wrong, among them {_listed(faults)}"
 
 
-def _told(fault: Fault) -> str:
+def _told(fault: ManifestFault) -> str:
     return f"{fault.manifest}: {fault.message}"
 
 
-def _listed(faults: Sequence[Fault]) -> str:
+def _listed(faults: Sequence[ManifestFault]) -> str:
     names = list(dict.fromkeys(short_name(fault) for fault in faults))
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
 
 
-def short_name(fault: Fault) -> str:
-    """What a fault is about, as people call it: `ingress` for a cluster operator.
+def short_name(fault: ManifestFault) -> str:
+    """The short name of a fault's object: `ingress` for a cluster operator.
 
     `Deployment.apps/ns/x` of any other kind becomes `Deployment ns/x`.
     """

@@ -1,22 +1,20 @@
-"""Whether a release that `spec.desiredUpdate` asks for may be moved to.
+"""Decides whether the cluster may move to the release in `spec.desiredUpdate`.
 
-The rules are tried in order, and the first that has something against it refuses. What is asked
-for again and again is judged again: an update that was refused begins by itself when what spoke
-against it is gone. One that has begun is not judged again; it goes on, whatever then becomes of
-`Upgradeable`, and `spec.desiredUpdate` removed changes nothing for it.
+The first rule that objects refuses the update. A refused update is judged again and again: it
+begins by itself when no rule objects any more. An update that has begun is not judged again. It
+continues whatever `Upgradeable` becomes, and also if `spec.desiredUpdate` is removed.
 
-- *Listed*: a release says which versions it can be reached from. While an update is under way,
-  parts of several versions run, and all of them must be listed: otherwise what was not reached
-  yet would make a move that nobody has tried. That holds for moves down too. One move needs no
-  listing: out of an update that is stuck, back to the release that was completed last, within its
-  minor version (`way_back`).
-- *Blocked*: unmanaged overrides and Upgradeable=False or a stale operator block a move to a
-  higher minor version; any other move is allowed, with a warning.
-- *Forced*: `force` moves although something blocks, as its description says, and the history
-  keeps what was overridden. It does not help a release that is not known, not listed, or broken:
-  there is nothing to be overridden there, only something missing.
+- *Listed*: a release lists the versions from which it can be reached. During an update parts of
+  several versions run, and the release must list all of them: no part makes a move that was not
+  tested. That holds for moves down too. One move needs no listing: from an update that is not
+  complete back to the release that was completed last, within its minor version (`way_back`).
+- *Blocked*: unmanaged overrides, Upgradeable=False and stale operators block a move to a higher
+  minor version; any other move is allowed, with a warning.
+- *Forced*: `force` overrides blockers, and the history records what was overridden. It does not
+  help a release that is unknown, not listed, or invalid.
 
-Whether the release's payload can be loaded is not known here; `decide` asks before it begins.
+This module does not know whether the payload can be loaded; `decide` loads it before the update
+begins.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +34,8 @@ from quarterdeck.versions import parse_version
 FIELD = "spec.desiredUpdate"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a judgement may know."""
+class UpdateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The input of a judgement."""
 
     update: Update | None
     history: History
@@ -46,12 +44,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The versions of which parts may run; the first is the one that is being applied."""
+        """The versions of which parts may run; the first one is being applied."""
         return maybe_running(self.history)
 
 
 class Stay(msgspec.Struct, frozen=True):
-    """Nothing is asked for, or just what is there already or on its way."""
+    """No update is requested, or only to the release that runs or is being applied."""
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +57,10 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     offer: Offer
     risks: str = ""
-    """Warnings that are overridden; for the history."""
+    """The warnings that are overridden, for the history."""
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class UpdateRefused(msgspec.Struct, frozen=True, kw_only=True):
     """The update may not begin."""
 
     reason: str
@@ -75,8 +73,8 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.field}: {self.value!r}: {self.message}; {self.remedy}"
 
 
-def judge(asked: Asked) -> Stay | Move | Refused:
-    """What becomes of `spec.desiredUpdate`."""
+def judge(asked: UpdateRequest) -> Stay | Move | UpdateRefused:
+    """The judgement of `spec.desiredUpdate`."""
     update = asked.update
     if update is None or not asked.history:
         return Stay()
@@ -94,11 +92,11 @@ def judge(asked: Asked) -> Stay | Move | Refused:
     return Move(offer=offer, risks=summary(asked.blockers).message if asked.blockers else "")
 
 
-def names_a_release(update: Update) -> Refused | None:
-    """An update says by version or by image what it wants."""
+def names_a_release(update: Update) -> UpdateRefused | None:
+    """Refuse an update without version and image."""
     if update.version or update.image:
         return None
-    return Refused(
+    return UpdateRefused(
         reason="NoRelease",
         field=FIELD,
         value="",
@@ -107,11 +105,11 @@ def names_a_release(update: Update) -> Refused | None:
     )
 
 
-def has_no_architecture(update: Update) -> Refused | None:
-    """The releases that can be seen are each of one architecture."""
+def has_no_architecture(update: Update) -> UpdateRefused | None:
+    """Refuse an update with an architecture: each release has only one."""
     if not update.architecture:
         return None
-    return Refused(
+    return UpdateRefused(
         reason="UnknownArchitecture",
         field=f"{FIELD}.architecture",
         value=update.architecture,
@@ -120,11 +118,13 @@ def has_no_architecture(update: Update) -> Refused | None:
     )
 
 
-def image_and_version_agree(update: Update, offer: Offer, _asked: Asked) -> Refused | None:
-    """Where both are given, both mean the same release."""
+def image_and_version_agree(
+    update: Update, offer: Offer, _asked: UpdateRequest
+) -> UpdateRefused | None:
+    """Refuse an update whose version and image name different releases."""
     if not (update.image and update.version) or update.image == offer.release.image:
         return None
-    return Refused(
+    return UpdateRefused(
         reason="ImageMismatch",
         field=f"{FIELD}.image",
         value=update.image,
@@ -133,8 +133,8 @@ def image_and_version_agree(update: Update, offer: Offer, _asked: Asked) -> Refu
     )
 
 
-def way_is_listed(_update: Update, offer: Offer, asked: Asked) -> Refused | None:
-    """The release lists every version of which parts may run."""
+def way_is_listed(_update: Update, offer: Offer, asked: UpdateRequest) -> UpdateRefused | None:
+    """Refuse a release that does not list every version of which parts may run."""
     target = offer.release.version
     missing = [v for v in asked.running if v != target and v not in offer.previous]
     if not missing or target == way_back(asked.history):
@@ -147,7 +147,7 @@ def way_is_listed(_update: Update, offer: Offer, asked: Asked) -> Refused | None
     if back and asked.releases.by_version(back) is not None and back not in ways:
         ways.append(f"{back}, back to what was completed last,")
     remedy = f"move to {' or '.join(ways)} instead" if ways else "choose a release that lists it"
-    return Refused(
+    return UpdateRefused(
         reason="NotReachable",
         field=f"{FIELD}.version",
         value=target,
@@ -158,10 +158,9 @@ def way_is_listed(_update: Update, offer: Offer, asked: Asked) -> Refused | None
 
 
 def way_back(history: History) -> str:
-    """The version to which an update that is under way can be turned back, listed or not.
+    """The version to which an update can be turned back, listed or not; empty if there is none.
 
-    It is the one that was completed last, while nothing of another minor version was begun since;
-    empty where there is none.
+    It is the version that was completed last, if no other minor version was started since.
     """
     done = latest_completed(history)
     if done is None or done is history[0] or not done.version:
@@ -172,12 +171,12 @@ def way_back(history: History) -> str:
     return done.version if len(lines) == 1 and None not in lines else ""
 
 
-def nothing_blocks(update: Update, offer: Offer, asked: Asked) -> Refused | None:
-    """Nothing speaks against leaving the minor version, or it is not left upwards."""
+def nothing_blocks(update: Update, offer: Offer, asked: UpdateRequest) -> UpdateRefused | None:
+    """Refuse a move to a higher minor version while something blocks it."""
     if not asked.blockers or update.force or not leaves_minor(asked.running[0], offer):
         return None
     said = summary(asked.blockers)
-    return Refused(
+    return UpdateRefused(
         reason="UpgradeableFalse",
         field=f"{FIELD}.version",
         value=offer.release.version,
@@ -187,7 +186,7 @@ def nothing_blocks(update: Update, offer: Offer, asked: Asked) -> Refused | None
     )
 
 
-RULES: tuple[Callable[[Update, Offer, Asked], Refused | None], ...] = (
+RULES: tuple[Callable[[Update, Offer, UpdateRequest], UpdateRefused | None], ...] = (
     image_and_version_agree,
     way_is_listed,
     nothing_blocks,
@@ -195,7 +194,7 @@ RULES: tuple[Callable[[Update, Offer, Asked], Refused | None], ...] = (
 
 
 def leaves_minor(running: str, offer: Offer) -> bool:
-    """Whether a move goes up to another minor or major version; one not understood does."""
+    """Whether a move goes to a higher minor or major version; an unparsable version counts so."""
     version = parse_version(running)
     return version is None or offer.version.line > version.line
 
@@ -206,7 +205,7 @@ def _offer(update: Update, releases: Releases) -> Offer | None:
     return releases.by_image(update.image or "")
 
 
-def _is_under_way(update: Update, offer: Offer | None, asked: Asked) -> bool:
+def _is_under_way(update: Update, offer: Offer | None, asked: UpdateRequest) -> bool:
     newest = asked.history[0]
     wanted = offer.release.version if offer is not None else update.version
     if wanted and newest.version:
@@ -214,9 +213,9 @@ def _is_under_way(update: Update, offer: Offer | None, asked: Asked) -> bool:
     return bool(update.image) and update.image == newest.image
 
 
-def _unknown(update: Update, asked: Asked) -> Refused:
+def _unknown(update: Update, asked: UpdateRequest) -> UpdateRefused:
     field, value = ("version", update.version) if update.version else ("image", update.image)
-    return Refused(
+    return UpdateRefused(
         reason="ReleaseNotFound",
         field=f"{FIELD}.{field}",
         value=value or "",
@@ -226,7 +225,7 @@ def _unknown(update: Update, asked: Asked) -> Refused:
 
 
 def _problems(releases: Releases) -> Iterator[str]:
-    """The releases that could not be read: the one that is meant may be among them."""
+    """The releases that could not be read; the requested one may be among them."""
     for problem in releases.problems[:3]:
         yield f"; {problem}"
     if len(releases.problems) > 3:

@@ -1,4 +1,4 @@
-"""What the engine is to do: which manifests, in which mode. A pure function of what was decided."""
+"""The work of the engine: which manifests, in which mode. Pure."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from quarterdeck.versions import parse_version
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One payload, as far as it counts on this cluster, and how it is run."""
+    """The included manifests of one payload, and the mode in which they are applied."""
 
     version: str
     version_hash: str
@@ -24,7 +24,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     manifests: tuple[Manifest, ...]
 
     def is_same_as(self, other: "Work | None") -> bool:
-        """Whether there is nothing to begin anew; manifests of one payload are the same objects."""
+        """Whether both are the same work, so that the engine need not restart."""
         return (
             other is not None
             and (self.version, self.version_hash, self.mode)
@@ -34,7 +34,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mode_of(history: History) -> Mode:
-    """What the cluster is going through, by its history alone."""
+    """The mode that follows from the history."""
     if latest_completed(history) is None:
         return Mode.INITIALIZING
     if history[0].state == UpdateState.PARTIAL:
@@ -49,7 +49,7 @@ def observed_cluster(
     payload: Payload,
     profile: str,
 ) -> ObservedCluster:
-    """What the payload's manifests are judged against."""
+    """The observed cluster for the payload's filters."""
     feature_set = (gates.effective_feature_set if gates else "") or DEFAULT
     on, off = turned_by_hand(gates)
     parsed = parse_version(payload.release.version)
@@ -67,7 +67,7 @@ def observed_cluster(
 def work_for(
     payload: Payload, version_hash: str, observed: ObservedCluster, history: History
 ) -> Work:
-    """What is to be done with a payload now."""
+    """The work with a payload now."""
     return Work(
         version=payload.release.version,
         version_hash=version_hash,

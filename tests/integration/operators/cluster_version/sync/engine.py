@@ -10,7 +10,7 @@ from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.operators.cluster_version.sync import (
     Cluster,
-    Progress,
+    PayloadProgress,
     keep_payload,
     run_payload,
 )
@@ -39,7 +39,7 @@ class Engine:
         self._log = control_plane.audit_log
         self.user = f"engine-{name}"
         self.connection = load_kubeconfig(control_plane.kubeconfig_for(self.user, groups))
-        self.reports: list[Progress] = []
+        self.reports: list[PayloadProgress] = []
         self.timeout = STANDSTILL_TIMEOUT
         self.told: list[tuple[str, str]] = []
         """What was said about objects: reason and note."""
@@ -57,7 +57,7 @@ class Engine:
         return requests_by(self._log, self.user)
 
     @property
-    def latest(self) -> Progress:
+    def latest(self) -> PayloadProgress:
         """What was reported last."""
         return self.reports[-1]
 
@@ -73,7 +73,7 @@ class Engine:
     def _announced(self, _about: Object, reason: str, note: str) -> None:
         self.told.append((reason, note))
 
-    async def run(self, *manifests: Manifest, mode: Mode = Mode.UPDATING) -> Progress:
+    async def run(self, *manifests: Manifest, mode: Mode = Mode.UPDATING) -> PayloadProgress:
         """Where a payload stands after it was run to its end."""
         async with asyncio.timeout(LIMIT), self.cluster() as cluster:
             return await run_payload(manifests, mode, cluster, self.reports.append)
@@ -81,7 +81,7 @@ class Engine:
     @asynccontextmanager
     async def running(
         self, *manifests: Manifest, mode: Mode = Mode.UPDATING
-    ) -> AsyncIterator["asyncio.Task[Progress]"]:
+    ) -> AsyncIterator["asyncio.Task[PayloadProgress]"]:
         """A payload that runs while the test does something; cut short at the end."""
         async with self.cluster() as cluster:
             task = asyncio.create_task(run_payload(manifests, mode, cluster, self.reports.append))
@@ -110,14 +110,14 @@ class Engine:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def until(self, wanted: Callable[[Progress], Any]) -> Progress:
+    async def until(self, wanted: Callable[[PayloadProgress], Any]) -> PayloadProgress:
         """The report that is as wanted, when it comes."""
 
-        async def look() -> Progress | None:
+        async def look() -> PayloadProgress | None:
             return next((report for report in reversed(self.reports) if wanted(report)), None)
 
         try:
-            found: Progress = await eventually(look)
+            found: PayloadProgress = await eventually(look)
         except TimeoutError as error:
             raise AssertionError(f"never so; at last: {self.reports[-1:]}") from error
         return found

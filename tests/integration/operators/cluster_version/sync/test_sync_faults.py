@@ -1,4 +1,4 @@
-"""What goes wrong between the engine and the server: rights, failures, somebody else, a twin."""
+"""Faults between the engine and the server: rights, failures, other writers, duplicates."""
 
 import asyncio
 from functools import partial

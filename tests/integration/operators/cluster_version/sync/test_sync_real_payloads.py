@@ -6,7 +6,7 @@ import pytest
 from tests.integration.operators.cluster_version.sync.engine import Engine
 from tests.places import FIXTURES
 
-from quarterdeck.operators.cluster_version.sync import Progress, run_payload
+from quarterdeck.operators.cluster_version.sync import PayloadProgress, run_payload
 from quarterdeck.payload.filters import included
 from quarterdeck.payload.gates import enabled_gates
 from quarterdeck.payload.graph import Mode
@@ -42,7 +42,7 @@ def manifests(name: str) -> tuple[Manifest, ...]:
     return counted or payload.manifests
 
 
-def lacking(progress: Progress) -> set[str]:
+def lacking(progress: PayloadProgress) -> set[str]:
     """The kinds and namespaces that are not here, where that is all that is wrong."""
     found = set()
     for fault in progress.faults:
@@ -82,7 +82,7 @@ async def test_real_payloads_are_applied_as_far_as_their_kinds_are_here(engine: 
             assert engine.writes() == before
 
 
-def is_settled(progress: Progress) -> bool:
+def is_settled(progress: PayloadProgress) -> bool:
     waited = {fault.reason for fault in progress.waiting}
     tried = progress.done + len(progress.waiting) + len(progress.faults) == progress.total
     return tried and waited <= {"ClusterOperatorNotAvailable"}

@@ -8,7 +8,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.kube import NotFound
 from quarterdeck.kube.errors import Status
 from quarterdeck.operators.cluster_version.sync.lacking import (
-    Coming,
+    Provided,
     brings_others,
     without_kind,
     without_place,
@@ -16,7 +16,7 @@ from quarterdeck.operators.cluster_version.sync.lacking import (
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Failed, Waiting
 from quarterdeck.payload.model import Manifest
 
-NOTHING = Coming(())
+NOTHING = Provided(())
 
 
 def manifest(
@@ -57,8 +57,8 @@ def test_a_kind_that_nobody_brings_is_a_fault_with_a_remedy() -> None:
 
 
 def test_a_kind_that_the_payload_brings_is_waited_for() -> None:
-    assert isinstance(without_kind(WHALE, [], Coming([WHALE, DEFINITION])), Waiting)
-    assert isinstance(without_kind(WHALE, [], Coming([BROKEN])), Failed)
+    assert isinstance(without_kind(WHALE, [], Provided([WHALE, DEFINITION])), Waiting)
+    assert isinstance(without_kind(WHALE, [], Provided([BROKEN])), Failed)
 
 
 def test_what_is_to_be_deleted_is_gone_with_its_kind() -> None:
@@ -68,7 +68,7 @@ def test_what_is_to_be_deleted_is_gone_with_its_kind() -> None:
 
 def test_a_namespace_is_waited_for_if_the_payload_brings_it() -> None:
     error = not_found('namespaces "x" not found')
-    assert isinstance(without_place(Key("x", "y"), error, Coming([NAMESPACE])), Waiting)
+    assert isinstance(without_place(Key("x", "y"), error, Provided([NAMESPACE])), Waiting)
     missing = without_place(Key("x", "y"), error, NOTHING)
     assert missing.reason == "NamespaceNotFound"
     assert "create namespace x" in missing.message
@@ -77,7 +77,7 @@ def test_a_namespace_is_waited_for_if_the_payload_brings_it() -> None:
 @pytest.mark.parametrize("namespace", ["", "x"])
 def test_a_kind_that_has_just_gone_is_not_taken_for_a_namespace(namespace: str) -> None:
     error = not_found("the server could not find the requested resource")
-    found = without_place(Key(namespace, "y"), error, Coming([NAMESPACE]))
+    found = without_place(Key(namespace, "y"), error, Provided([NAMESPACE]))
     assert isinstance(found, Failed)
     assert found.reason == "KindUnknown"
 

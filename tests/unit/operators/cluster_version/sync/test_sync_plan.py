@@ -15,10 +15,10 @@ from quarterdeck.operators.cluster_version.sync.desired import (
 )
 from quarterdeck.operators.cluster_version.sync.plan import (
     FIELD_MANAGER,
+    Apply,
     Delete,
     Leave,
     Plan,
-    Write,
     plan,
 )
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Waiting
@@ -66,20 +66,20 @@ def planned(wanted: Manifest, there: Object | None, mode: Mode = Mode.UPDATING) 
 @pytest.mark.parametrize("mode", Mode)
 def test_what_is_not_there_is_written_and_what_is_as_wanted_is_left(mode: Mode) -> None:
     wanted = manifest(data={"a": "1"})
-    assert planned(wanted, None, mode) == Write(())
+    assert planned(wanted, None, mode) == Apply(())
     assert planned(wanted, live(wanted), mode) == Leave()
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_difference_is_written_and_named(mode: Mode) -> None:
     there = live(manifest(data={"a": "1", "b": "2"}))
-    assert planned(manifest(data={"a": "2"}), there, mode) == Write(("data.a", "data.b"))
+    assert planned(manifest(data={"a": "2"}), there, mode) == Apply(("data.a", "data.b"))
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_create_only_is_left_as_it_is_found(mode: Mode) -> None:
     wanted = manifest(data={"a": "1"}, annotations={CREATE_ONLY: "true"})
-    assert planned(wanted, None, mode) == Write(())
+    assert planned(wanted, None, mode) == Apply(())
     assert planned(wanted, live(manifest(data={"a": "theirs"}), "kubectl"), mode) == Leave()
 
 
@@ -163,7 +163,7 @@ def test_a_foreign_definition_is_never_written(mode: Mode) -> None:
 @pytest.mark.parametrize("manager", [FIELD_MANAGER, "quarterdeck-local", "quarterdeck-install"])
 def test_a_definition_that_a_program_of_ours_wrote_is_ours(manager: str) -> None:
     found = planned(definition("v1", "v2"), live(definition("v1"), manager))
-    assert isinstance(found, Write)
+    assert isinstance(found, Apply)
 
 
 def test_status_and_nulls_are_not_applied() -> None:

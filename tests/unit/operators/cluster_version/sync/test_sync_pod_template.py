@@ -12,9 +12,9 @@ from quarterdeck.operators.cluster_version.sync.autoscaled import (
 )
 from quarterdeck.operators.cluster_version.sync.pod_template import (
     as_ours,
+    describe_owners,
     foreign_fields,
     replaced_fields,
-    told,
 )
 from quarterdeck.payload.model import Identity
 
@@ -180,8 +180,8 @@ def test_ownership_can_be_taken_of_an_object_that_we_never_wrote() -> None:
 
 
 def test_people_are_told_who_set_what() -> None:
-    assert told({"b": ["x", "y"], "a": ["z"]}) == "z (set by a); x, y (set by b)"
-    assert told({"": ["x"]}) == "x (set by nobody who is recorded)"
+    assert describe_owners({"b": ["x", "y"], "a": ["z"]}) == "z (set by a); x, y (set by b)"
+    assert describe_owners({"": ["x"]}) == "x (set by nobody who is recorded)"
 
 
 # --- autoscalers

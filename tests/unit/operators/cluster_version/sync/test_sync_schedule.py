@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from quarterdeck.controller import Backoff
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Failed, Outcome, Waiting
 from quarterdeck.operators.cluster_version.sync.schedule import (
-    HOLD,
-    LOOK_AGAIN,
-    WRITE_EVERY,
+    FAILURE_HOLD,
+    RECHECK_PERIOD,
+    WRITE_PERIOD,
     WRITES_AT_ONCE,
     Schedule,
 )
@@ -169,13 +169,13 @@ def test_a_change_of_its_object_wakes_a_failed_step_but_not_at_once() -> None:
     schedule.record(0, FAILED, 30.0)
     assert schedule.next_due() == 38.0
     schedule.wake(0, 30.1)
-    assert schedule.next_due() == 30.0 + HOLD
+    assert schedule.next_due() == 30.0 + FAILURE_HOLD
 
 
 def test_a_change_of_its_object_wakes_a_waiting_step_at_once() -> None:
     schedule = one_step()
     schedule.record(0, WAITING, 0.0)
-    assert schedule.next_due() == LOOK_AGAIN
+    assert schedule.next_due() == RECHECK_PERIOD
     schedule.wake(0, 1.0)
     assert schedule.take(1.0) == 0
 
@@ -256,7 +256,7 @@ def test_an_object_that_somebody_keeps_changing_is_written_at_a_slow_pace_in_the
         assert schedule.take(now) == 0
         writes.append(now)
     assert writes[WRITES_AT_ONCE - 1] < 2
-    assert writes[-1] - writes[WRITES_AT_ONCE] > 8 * WRITE_EVERY
+    assert writes[-1] - writes[WRITES_AT_ONCE] > 8 * WRITE_PERIOD
 
 
 def test_looking_without_writing_is_not_slowed_down() -> None:

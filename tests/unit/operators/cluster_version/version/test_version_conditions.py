@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.operators.cluster_version.version.builders import START, entry, release
 
 from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersionStatus
-from quarterdeck.operators.cluster_version.sync.progress import Fault, Progress
+from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 from quarterdeck.operators.cluster_version.version.announce import announcements
 from quarterdeck.operators.cluster_version.version.blockers import Blocker
 from quarterdeck.operators.cluster_version.version.conditions import (
@@ -20,25 +20,25 @@ from quarterdeck.operators.cluster_version.version.conditions import (
 )
 from quarterdeck.operators.cluster_version.version.faults import (
     NONE,
-    QUIET,
-    TOLD_AFTER,
+    QUIET_PERIOD,
+    REPORT_AFTER,
     Standing,
     standing,
 )
-from quarterdeck.operators.cluster_version.version.updates import Refused
+from quarterdeck.operators.cluster_version.version.updates import UpdateRefused
 from quarterdeck.payload.graph import Mode
 
-INGRESS = Fault(
+INGRESS = ManifestFault(
     manifest="0000_50_x_99.yaml: ClusterOperator.config.openshift.io/ingress",
     reason="ClusterOperatorNotAvailable",
     message="the cluster operator ingress is not available",
 )
-ROUTER = Fault(
+ROUTER = ManifestFault(
     manifest="0000_50_x_10.yaml: Deployment.apps/openshift-ingress/router",
     reason="RolloutPending",
     message="1 of 2 replicas are ready",
 )
-REFUSED = Refused(
+REFUSED = UpdateRefused(
     reason="NotReachable",
     field="spec.desiredUpdate.version",
     value="2.0.0",
@@ -47,9 +47,9 @@ REFUSED = Refused(
 )
 
 
-def progress(done: int, total: int = 30, **more: object) -> Progress:
+def progress(done: int, total: int = 30, **more: object) -> PayloadProgress:
     return msgspec.structs.replace(
-        Progress(mode=Mode.UPDATING, done=done, total=total, run_level=""), **more
+        PayloadProgress(mode=Mode.UPDATING, done=done, total=total, run_level=""), **more
     )
 
 
@@ -312,11 +312,11 @@ def test_a_new_word_waits_and_anything_else_is_written_at_once() -> None:
 def test_a_fault_is_told_when_it_has_stood_and_forgotten_when_all_is_done() -> None:
     failing = progress(3, faults=(INGRESS,))
     seen = standing(NONE, failing, 100.0)
-    assert seen.told(100.0) == ()
-    assert seen.next_look(100.0) == TOLD_AFTER
-    later = standing(seen, failing, 100.0 + TOLD_AFTER)
-    assert later.told(100.0 + TOLD_AFTER) == (INGRESS,)
-    assert standing(later, progress(30), 101.0 + TOLD_AFTER) == NONE
+    assert seen.reportable(100.0) == ()
+    assert seen.next_look(100.0) == REPORT_AFTER
+    later = standing(seen, failing, 100.0 + REPORT_AFTER)
+    assert later.reportable(100.0 + REPORT_AFTER) == (INGRESS,)
+    assert standing(later, progress(30), 101.0 + REPORT_AFTER) == NONE
 
 
 def test_a_fault_that_comes_and_goes_does_not_flap() -> None:
@@ -325,11 +325,11 @@ def test_a_fault_that_comes_and_goes_does_not_flap() -> None:
     for step in range(40):
         faults = (INGRESS,) if step % 2 else ()
         seen = standing(seen, progress(3, faults=faults), now)
-        told.append(bool(seen.told(now)))
+        told.append(bool(seen.reportable(now)))
         now += 1.0
     assert told == sorted(told)
     assert told[-1]
-    assert standing(seen, progress(3), now + QUIET) == NONE
+    assert standing(seen, progress(3), now + QUIET_PERIOD) == NONE
 
 
 def test_before_the_engine_tells_anything_what_stood_stands() -> None:

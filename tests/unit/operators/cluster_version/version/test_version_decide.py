@@ -8,9 +8,14 @@ from tests.unit.operators.cluster_version.version.builders import START, entry, 
 
 from quarterdeck.api.config_v1 import Update
 from quarterdeck.operators.cluster_version.history import History
-from quarterdeck.operators.cluster_version.payloads import LOOK_AGAIN, Loaded, Payloads
-from quarterdeck.operators.cluster_version.version.decide import Decision, broken, decide, empty
-from quarterdeck.operators.cluster_version.version.updates import Asked, Refused
+from quarterdeck.operators.cluster_version.payloads import REUSE_SECONDS, Loaded, Payloads
+from quarterdeck.operators.cluster_version.version.decide import (
+    ReleaseDecision,
+    broken,
+    decide,
+    empty,
+)
+from quarterdeck.operators.cluster_version.version.updates import UpdateRefused, UpdateRequest
 from quarterdeck.payload.model import (
     KnownRelease,
     Payload,
@@ -29,15 +34,15 @@ BROKEN = PayloadError(
 
 async def decided(
     history: History, update: Update | None = None, *, unreadable: str = "", known: Releases = KNOWN
-) -> Decision:
-    async def load(wanted: Offer) -> Loaded | Refused:
+) -> ReleaseDecision:
+    async def load(wanted: Offer) -> Loaded | UpdateRefused:
         if wanted.release.version == unreadable:
             return broken(unreadable, BROKEN)
         return Loaded(
             payload=Payload(release=KnownRelease(version=wanted.release.version)), hash="h"
         )
 
-    asked = Asked(update=update, history=history, releases=known)
+    asked = UpdateRequest(update=update, history=history, releases=known)
     return await decide(asked, load, "1.0.0", LATER)
 
 
@@ -125,16 +130,16 @@ async def test_payloads_are_kept_while_their_files_are_as_they_were(tmp_path: Pa
     (found,) = (await payloads.releases()).offers
     first = await payloads.load(found)
     assert isinstance(first, Loaded)
-    clock.now += LOOK_AGAIN + 1
+    clock.now += REUSE_SECONDS + 1
     assert await payloads.load(found) is first
     (release / "x.yaml").write_text("kind: [")
     assert await payloads.load(found) is first, "not looked at again so soon"
-    clock.now += LOOK_AGAIN + 1
+    clock.now += REUSE_SECONDS + 1
     assert isinstance(await payloads.load(found), PayloadError)
     (release / "x.yaml").unlink()
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "release-metadata").write_text("version: 1.1.0")
-    clock.now += LOOK_AGAIN + 1
+    clock.now += REUSE_SECONDS + 1
     mended = await payloads.load(found)
     assert isinstance(mended, Loaded)
     assert len((await payloads.releases()).offers) == 2

@@ -15,8 +15,12 @@ from quarterdeck.api.config_v1 import (
     UpdateHistory,
 )
 from quarterdeck.api.meta import ObjectMeta
-from quarterdeck.operators.cluster_version.sync.progress import Progress
-from quarterdeck.operators.cluster_version.version.metrics import Seen, VersionCollector, metrics
+from quarterdeck.operators.cluster_version.sync.progress import PayloadProgress
+from quarterdeck.operators.cluster_version.version.metrics import (
+    MetricsInput,
+    VersionCollector,
+    metrics,
+)
 from quarterdeck.payload.graph import Mode
 
 
@@ -46,7 +50,7 @@ def cluster_version(
     )
 
 
-def samples(seen: Seen, name: str) -> dict[tuple[str, ...], float]:
+def samples(seen: MetricsInput, name: str) -> dict[tuple[str, ...], float]:
     """The values of one metric by their labels' values."""
     return {
         tuple(sample.labels.values()): sample.value
@@ -65,8 +69,8 @@ NEW, OLD = entry("1.1.0", "Partial", 9), entry("1.0.0", minutes=5)
 
 
 def test_an_update_under_way() -> None:
-    progress = Progress(mode=Mode.UPDATING, done=3, total=10, run_level="0000_10")
-    seen = Seen(version=cluster_version(NEW, OLD), progress=progress)
+    progress = PayloadProgress(mode=Mode.UPDATING, done=3, total=10, run_level="0000_10")
+    seen = MetricsInput(version=cluster_version(NEW, OLD), progress=progress)
     new, old = ("1.1.0", NEW.image), ("1.0.0", OLD.image)
     assert samples(seen, "cluster_version") == {
         ("current", *new, "1.0.0"): seconds(NEW.started_time),
@@ -84,14 +88,14 @@ def test_an_update_under_way() -> None:
 
 def test_a_settled_cluster_is_not_updating_and_tells_where_it_came_from() -> None:
     done = entry("1.1.0", minutes=9)
-    found = samples(Seen(version=cluster_version(done, OLD)), "cluster_version")
+    found = samples(MetricsInput(version=cluster_version(done, OLD)), "cluster_version")
     assert {labels[0] for labels in found} == {"current", "completed", "initial", "cluster"}
     assert ("completed", "1.1.0", done.image, "1.0.0") in found
 
 
 def test_a_failure_and_an_update_that_is_refused_are_told_with_their_times() -> None:
     failing = (condition("Failing", "True"), condition("ReleaseAccepted", "False"))
-    seen = Seen(version=cluster_version(OLD, conditions=failing, asked="9.9.9"))
+    seen = MetricsInput(version=cluster_version(OLD, conditions=failing, asked="9.9.9"))
     found = samples(seen, "cluster_version")
     assert found["failure", "1.0.0", OLD.image, "1.0.0"] == seconds(START)
     assert found["desired", "9.9.9", "", "1.0.0"] == seconds(START)
@@ -99,7 +103,7 @@ def test_a_failure_and_an_update_that_is_refused_are_told_with_their_times() -> 
 
 def test_conditions_that_are_not_known_are_neither_true_nor_false() -> None:
     stale = msgspec.structs.replace(operator("dns", upgradeable="Unknown", reason="X"))
-    seen = Seen(
+    seen = MetricsInput(
         version=cluster_version(OLD, conditions=(condition("Failing", "False", "AsExpected"),)),
         operators=(stale, operator("etcd", upgradeable="False", reason="Busy")),
     )
@@ -120,7 +124,7 @@ def test_only_an_operator_that_says_available_is_up() -> None:
             versions=(OperandVersion(name="operator", version="1.0.0"),),
         ),
     )
-    seen = Seen(version=None, operators=(silent, well))
+    seen = MetricsInput(version=None, operators=(silent, well))
     assert samples(seen, "cluster_operator_up") == {
         ("dns", "", ""): 0,
         ("etcd", "1.0.0", "AsExpected"): 1,

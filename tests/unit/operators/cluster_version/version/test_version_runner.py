@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from quarterdeck.controller import TaskEnded
-from quarterdeck.operators.cluster_version.sync import Progress
+from quarterdeck.operators.cluster_version.sync import PayloadProgress
 from quarterdeck.operators.cluster_version.version.runner import Runner
 from quarterdeck.operators.cluster_version.version.work import Work
 from quarterdeck.payload.graph import Mode
@@ -18,10 +18,10 @@ WORK = Work(version="1.0.0", version_hash="x", mode=Mode.RECONCILING, manifests=
 class Leaking:
     """An engine in which a future is cancelled that somebody else had an eye on."""
 
-    async def run(self, work: Work, report: Callable[[Progress], None]) -> Progress:
+    async def run(self, work: Work, report: Callable[[PayloadProgress], None]) -> PayloadProgress:
         raise NotImplementedError
 
-    async def keep(self, work: Work, report: Callable[[Progress], None]) -> None:
+    async def keep(self, work: Work, report: Callable[[PayloadProgress], None]) -> None:
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lost.cancel()
         await lost

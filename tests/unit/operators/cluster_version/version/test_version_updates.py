@@ -10,10 +10,10 @@ from quarterdeck.api.config_v1 import ComponentOverride, Update
 from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, blockers, summary
 from quarterdeck.operators.cluster_version.version.updates import (
-    Asked,
     Move,
-    Refused,
     Stay,
+    UpdateRefused,
+    UpdateRequest,
     judge,
 )
 from quarterdeck.payload.model import Problem
@@ -36,17 +36,17 @@ def judged(
     history: History = SETTLED,
     known: Releases = KNOWN,
     *blocking: Blocker,
-) -> Stay | Move | Refused:
-    return judge(Asked(update=update, history=history, releases=known, blockers=blocking))
+) -> Stay | Move | UpdateRefused:
+    return judge(UpdateRequest(update=update, history=history, releases=known, blockers=blocking))
 
 
-def moved_to(outcome: Stay | Move | Refused) -> str:
+def moved_to(outcome: Stay | Move | UpdateRefused) -> str:
     assert isinstance(outcome, Move), outcome
     return outcome.offer.release.version
 
 
-def refused(outcome: Stay | Move | Refused) -> Refused:
-    assert isinstance(outcome, Refused), outcome
+def refused(outcome: Stay | Move | UpdateRefused) -> UpdateRefused:
+    assert isinstance(outcome, UpdateRefused), outcome
     return outcome
 
 
@@ -267,7 +267,7 @@ def test_whatever_the_history_a_move_is_listed_and_a_minor_one_is_never_blocked(
     history = tuple(entry(version, state) for version, state in taken)
     blocking = (BLOCKER,) if blocked else ()
     outcome = judged(Update(version=wanted, force=force), history, KNOWN, *blocking)
-    asked = Asked(update=None, history=history, releases=KNOWN)
+    asked = UpdateRequest(update=None, history=history, releases=KNOWN)
     match outcome:
         case Stay():
             assert wanted == history[0].version
@@ -282,7 +282,7 @@ def test_whatever_the_history_a_move_is_listed_and_a_minor_one_is_never_blocked(
             assert newest is not None
             assert force or not blocked or chosen.version.line <= newest.version.line
             assert bool(risks) == blocked
-        case Refused():
+        case UpdateRefused():
             assert outcome.remedy
 
 
@@ -297,13 +297,13 @@ def test_out_of_a_stuck_update_the_way_back_needs_no_listing_within_the_minor() 
     assert moved_to(judged(back, stuck("1.0.1", completed="1.0.0"), known)) == "1.0.0"
     assert moved_to(judged(back, stuck("1.0.2", "1.0.1", completed="1.0.0"), known)) == "1.0.0"
     settled = (entry("1.0.1"), entry("1.0.0"))
-    assert isinstance(judged(back, settled, known), Refused), "nothing is stuck"
+    assert isinstance(judged(back, settled, known), UpdateRefused), "nothing is stuck"
 
 
 def test_across_minors_the_way_back_must_be_listed() -> None:
     known = releases(offer("1.0.0"), offer("1.1.0", "1.0.0"))
     refused = judged(Update(version="1.0.0"), stuck("1.1.0", completed="1.0.0"), known)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, UpdateRefused)
     assert refused.reason == "NotReachable"
     listed = releases(offer("1.0.0", "1.1.0"), offer("1.1.0", "1.0.0"))
     history = stuck("1.1.0", completed="1.0.0")
@@ -313,5 +313,5 @@ def test_across_minors_the_way_back_must_be_listed() -> None:
 def test_what_cannot_be_reached_out_of_a_stuck_update_names_the_way_back() -> None:
     known = releases(offer("1.0.0"), offer("1.0.1", "1.0.0"), offer("1.0.9", "1.0.0"))
     outcome = judged(Update(version="1.0.9"), stuck("1.0.1", completed="1.0.0"), known)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, UpdateRefused)
     assert outcome.remedy == "move to 1.0.0, back to what was completed last, instead"

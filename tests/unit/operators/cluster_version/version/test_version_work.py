@@ -21,7 +21,7 @@ from quarterdeck.api.config_v1 import (
 from quarterdeck.api.meta import ObjectMeta
 from quarterdeck.controller import LeadershipLost
 from quarterdeck.operators.cluster_version.history import History
-from quarterdeck.operators.cluster_version.sync.progress import Progress
+from quarterdeck.operators.cluster_version.sync.progress import PayloadProgress
 from quarterdeck.operators.cluster_version.version import runner as runners
 from quarterdeck.operators.cluster_version.version.capabilities import (
     BASELINES,
@@ -141,9 +141,9 @@ class FakeEngine:
         self.report: Report | None = None
         self.error: Exception | None = None
 
-    async def run(self, work: Work, report: Report) -> Progress:
+    async def run(self, work: Work, report: Report) -> PayloadProgress:
         await self._do(work, report)
-        return Progress(mode=work.mode, done=1, total=1, run_level="")
+        return PayloadProgress(mode=work.mode, done=1, total=1, run_level="")
 
     async def keep(self, work: Work, report: Report) -> None:
         await self._do(work, report)
@@ -213,17 +213,17 @@ async def test_mere_progress_wakes_once_in_a_while_and_news_at_once() -> None:
         report = engine.report
         assert report is not None
         for done in range(500):
-            report(Progress(mode=Mode.UPDATING, done=done, total=900, run_level=""))
+            report(PayloadProgress(mode=Mode.UPDATING, done=done, total=900, run_level=""))
         assert len(woken) == 1
         await until(lambda: len(woken) == 2)
-        report(Progress(mode=Mode.UPDATING, done=900, total=900, run_level=""))
+        report(PayloadProgress(mode=Mode.UPDATING, done=900, total=900, run_level=""))
         assert len(woken) == 3
 
 
 async def test_an_engine_that_crashes_is_told_of_and_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runners, "PAUSE", 0.01)
+    monkeypatch.setattr(runners, "CRASH_PAUSE", 0.01)
     async with running() as (runner, engine, woken):
         engine.error = RuntimeError("boom")
         runner.want(work(Mode.UPDATING))

@@ -20,7 +20,7 @@ from quarterdeck.cli.durations import parse_duration
 from quarterdeck.operators.cluster_version.log_level.expiry import ANNOTATION, parse_expiry
 from quarterdeck.operators.cluster_version.log_level.levels import LEVELS
 from quarterdeck.operators.cluster_version.log_level.request import (
-    Seen,
+    LevelObjects,
     level_patch,
     level_view,
     why_gate_is_off,
@@ -50,8 +50,8 @@ def gates(
     )
 
 
-def seen(found: Object | None = None, gate: FeatureGate | None = None) -> Seen:
-    return Seen(config=found or config("Normal"), gates=gate, version=None)
+def seen(found: Object | None = None, gate: FeatureGate | None = None) -> LevelObjects:
+    return LevelObjects(config=found or config("Normal"), gates=gate, version=None)
 
 
 def test_a_gate_that_is_on_is_not_in_the_way() -> None:

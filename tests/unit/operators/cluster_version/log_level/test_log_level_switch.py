@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from quarterdeck import log as logs
-from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, Decision
+from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, LevelDecision
 from quarterdeck.operators.cluster_version.log_level.levels import LEVELS
 from quarterdeck.operators.cluster_version.log_level.switch import Switch
 
@@ -22,8 +22,8 @@ def written() -> Iterator[io.StringIO]:
     logs._Output.verbosity, logs._Output.stream, logs._Output.processors = before
 
 
-def to(level: str) -> Decision:
-    return Decision(level=level, verbosity=LEVELS.get(level, 3), why="a test")
+def to(level: str) -> LevelDecision:
+    return LevelDecision(level=level, verbosity=LEVELS.get(level, 3), why="a test")
 
 
 def reported(switch: Switch) -> tuple[str, str] | None:

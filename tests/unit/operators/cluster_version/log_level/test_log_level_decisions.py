@@ -14,7 +14,7 @@ from quarterdeck.operators.cluster_version.log_level.decision import (
     Keep,
     ObservedConfig,
     Rewrite,
-    Unreadable,
+    UnreadableExpiry,
     decide,
     expire,
     unobserved,
@@ -210,7 +210,7 @@ def test_the_remedy_for_an_expiry_can_be_read() -> None:
             Rewrite(None, "another level was chosen"),
             id="what somebody chose since is left alone",
         ),
-        pytest.param(config("Trace", expiry="soon"), Unreadable("soon"), id="unreadable"),
+        pytest.param(config("Trace", expiry="soon"), UnreadableExpiry("soon"), id="unreadable"),
     ],
 )
 def test_what_an_expiry_asks_for(obj: Object, step: Any) -> None:
@@ -237,7 +237,7 @@ def test_an_expiry_beyond_the_calendar_is_unreadable_and_its_level_holds(until: 
     """There is no such time in UTC; comparing it ended the round, again and again."""
     written = config("Trace", expiry=f"Trace until {until}, then Normal")
     assert decide(seen(written)).level == "Trace"
-    assert isinstance(expire(written, NOW), Unreadable)
+    assert isinstance(expire(written, NOW), UnreadableExpiry)
 
 
 def test_an_expiry_at_the_end_of_the_calendar_is_far_away() -> None:
