@@ -15,7 +15,7 @@ from quarterdeck.controller.cache_tasks import run_cache
 from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache, Client
-from quarterdeck.kube.collector import settle_collector
+from quarterdeck.kube.collector import freeze_collector
 from quarterdeck.kube.store import Index
 
 T = TypeVar("T", bound=TypedObject | Object)
@@ -149,4 +149,4 @@ class Caches:
 
 async def _settle_after(cache: Cache[Any]) -> None:
     await cache.wait_synced()
-    settle_collector()
+    freeze_collector()

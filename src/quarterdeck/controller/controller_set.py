@@ -25,7 +25,7 @@ from quarterdeck.controller.tasks import guarded
 from quarterdeck.controller.uses import Use, Write, merged_uses, uses_of_cache, uses_of_writes
 from quarterdeck.kube import Cache, Change, Client
 from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
-from quarterdeck.kube.recency import bring_up_to
+from quarterdeck.kube.recency import ensure_recent
 from quarterdeck.kube.store import Index
 from quarterdeck.log import get_logger
 
@@ -206,7 +206,7 @@ class ControllerSet:
     async def _bring_up_to_date(self, key: CacheKey, cache: Cache[Any], since: float) -> None:
         self._not_recent_yet.add(key)
         try:
-            await bring_up_to(cache, since)
+            await ensure_recent(cache, since)
         finally:
             self._not_recent_yet.discard(key)
 

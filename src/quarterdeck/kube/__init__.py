@@ -1,4 +1,4 @@
-"""Talking to Kubernetes: connection and auth, the client, watches, the object cache.
+"""Connects to Kubernetes: credentials, the client, watches, the object cache.
 
 connection = load_kubeconfig()          # or in_cluster(os.environ)
 async with Client(connection) as client:

@@ -1,10 +1,10 @@
-"""Who we are, for each request: a fixed token, a token file that rotates, an exec plugin.
+"""Credentials for each request: a fixed token, a token file that rotates, an exec plugin.
 
-`Credentials.authorization` is asked before every request and gives the header's value;
-`Credentials.rejected` is told when the server answered 401 and says whether asking again is
-worth a retry. Client certificates live in the connection's TLS context; those in files that
-rotate, and those that an exec plugin hands out, are put there when they change, and `renewals`
-counts it: a connection keeps the certificate that it was made with, so older ones are not used on.
+The transport calls `Credentials.authorization` before every request for the value of the header,
+and `Credentials.rejected` after a 401, which returns whether a retry may succeed. Client
+certificates are in the connection's TLS context. A certificate in files that rotate, or from an
+exec plugin, is loaded there when it changes, and `renewals` counts the changes: a connection keeps
+the certificate that it was opened with, so older connections are not used again.
 """
 
 import asyncio
@@ -34,39 +34,39 @@ class Credentials(Protocol):
     """A source of the Authorization header."""
 
     async def authorization(self) -> str | None:
-        """The header's value for the next request, None for no header."""
+        """The value of the header for the next request; None for no header."""
 
     def rejected(self) -> bool:
-        """Whether, after a 401, other credentials may come out of the next call."""
+        """Note that the server answered 401; whether the next call may give other credentials."""
 
 
 def renewals(credentials: Credentials) -> int:
-    """How many client certificates have come since the start; credentials need not count them."""
+    """How many client certificates were loaded since the start; 0 if they are not counted."""
     count: int = getattr(credentials, "renewals", 0)
     return count
 
 
 class Anonymous:
-    """No header: a client certificate, or nothing at all, says who we are."""
+    """No header: a client certificate identifies us, or nothing does."""
 
     async def authorization(self) -> str | None:
         """None."""
         return None
 
     def rejected(self) -> bool:
-        """No: there is nothing else to try."""
+        """No: there are no other credentials."""
         return False
 
 
 class StaticHeader:
-    """A bearer token or a user and password that never change."""
+    """A bearer token, or a user and a password, that never change."""
 
     def __init__(self, value: str) -> None:
         self._value = value
 
     @classmethod
     def bearer(cls, token: str) -> "StaticHeader":
-        """A fixed bearer token; a ValueError if it cannot go into a header."""
+        """A fixed bearer token; ValueError if a header cannot contain it."""
         return cls(_bearer(token))
 
     @classmethod
@@ -79,15 +79,15 @@ class StaticHeader:
         return self._value
 
     def rejected(self) -> bool:
-        """No: it would be the same again."""
+        """No: the value would be the same again."""
         return False
 
 
 class TokenFile:
-    """A token in a file that somebody else rotates; read again whenever the file changed.
+    """A token in a file that somebody else rotates; it is read again when the file changes.
 
-    The file is looked at before each request (two microseconds), so a rotated token is used
-    from the next request on.
+    The file is checked before each request (two microseconds), so a rotated token is used from the
+    next request on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,10 +96,10 @@ class TokenFile:
         self._value = ""
 
     async def authorization(self) -> str | None:
-        """The token now in the file; the last good one while the file cannot be read."""
+        """The token in the file now; the last good one while the file cannot be read."""
         try:
             stat = self._path.stat()
-            # The kubelet swaps a symbolic link, an editor writes in place: both show here.
+            # The kubelet swaps a symbolic link, an editor writes in place: this detects both.
             seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if seen != self._seen:
                 self._read(seen)
@@ -135,25 +135,25 @@ class CertificateFiles:
         self._tls = tls
         self._others = others
         self._renewed = 0
-        self._seen: tuple[tuple[int, int], ...] | None = self._look()
+        self._seen: tuple[tuple[int, int], ...] | None = self._stat()
 
     @property
     def renewals(self) -> int:
-        """How many certificates have come since the start."""
+        """How many certificates were loaded since the start."""
         return self._renewed + renewals(self._others)
 
-    def _look(self) -> tuple[tuple[int, int], ...]:
+    def _stat(self) -> tuple[tuple[int, int], ...]:
         return tuple((s.st_ino, s.st_mtime_ns) for s in (file.stat() for file in self._files))
 
     async def authorization(self) -> str | None:
-        """What the other credentials say, after the certificate was looked at."""
+        """Load the certificate if it has changed; return the header of the other credentials."""
         try:
-            if (seen := self._look()) != self._seen:
+            if (seen := self._stat()) != self._seen:
                 load_pem_pair(self._tls, *(file.read_text() for file in self._files))
                 self._seen = seen
                 self._renewed += 1
         except (OSError, ValueError):
-            # Perhaps only one of the two is written yet: the next request looks again.
+            # Perhaps only one of the two files is written yet: the next request checks again.
             log.v(4).info("client certificate unreadable, using the last", file=str(self._files[0]))
         return await self._others.authorization()
 
@@ -165,7 +165,7 @@ class CertificateFiles:
 
 
 class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run an exec plugin, as the kubeconfig says."""
+    """How to run an exec plugin, from the kubeconfig."""
 
     api_version: str
     command: str
@@ -177,7 +177,7 @@ class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecPlugin:
-    """Credentials from a program, run again when they expire or are rejected."""
+    """Credentials from a program, which runs again when they expire or are rejected."""
 
     def __init__(
         self,
@@ -191,14 +191,14 @@ class ExecPlugin:
         self._environ = environ
         self._now = now
         self.renewals = 0
-        """How many certificates have come since the start."""
+        """How many certificates were loaded since the start."""
         self._fresh_until: datetime | None = None
         self._have = False
         self._value: str | None = None
         self._lock = asyncio.Lock()
 
     async def authorization(self) -> str | None:
-        """The plugin's token; None when it gave a certificate instead."""
+        """The plugin's token; None if it gave a certificate instead."""
         if not self._fresh():
             async with self._lock:
                 if not self._fresh():
@@ -206,7 +206,7 @@ class ExecPlugin:
         return self._value
 
     def rejected(self) -> bool:
-        """Yes: the plugin is run again before the next request."""
+        """Yes: the plugin runs again before the next request."""
         self._have = False
         return True
 
@@ -310,13 +310,13 @@ def _bearer(token: str) -> str:
 
 
 def load_pem_pair(tls: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Let the context show this certificate; one that does not fit its key changes nothing.
+    """Load the certificate into the context; one that does not match its key changes nothing.
 
-    Python reads the pair from a file only, so it is in one for the moment of the call: in memory
-    where the system can do that, because a pod may have nowhere to write.
+    Python reads the pair only from a file, so the call writes one: in memory if the system can do
+    that, because a pod may have no writable directory.
     """
     pair = f"{certificate}\n{key}\n".encode()
-    # A context that refused a pair has lost the one that it had.
+    # Tried in another context first: one that refuses a pair loses the pair that it had.
     _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pair)
     _load(tls, pair)
 

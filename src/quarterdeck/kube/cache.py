@@ -1,8 +1,8 @@
-"""Holds the objects of one resource, kept current by a watch for as long as the cache runs.
+"""Keeps the objects of one resource in memory, current by a watch.
 
-The watch itself begins with all objects; a server that cannot do so is asked for a list.
+The watch itself starts with all objects; if the server cannot do that, they are listed.
 
-`held` is what readers see of a cache: they share its objects, and must not change them. This loop
+`cached_objects` has the part for readers, who share the objects and must not change them. This loop
 decides when to list again, when to reopen the watch, and how long to wait in between.
 """
 
@@ -16,12 +16,12 @@ from typing import NoReturn, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.kube.backoff import Backoff, Retries
+from quarterdeck.kube.cached_objects import CachedObjects, UnidentifiedEvent
 from quarterdeck.kube.client import Client
 from quarterdeck.kube.codec import Codec
 from quarterdeck.kube.collector import collector_paused
 from quarterdeck.kube.discovery import is_served
 from quarterdeck.kube.errors import ApiError, Gone, KubeError, NotFound
-from quarterdeck.kube.held import Held, Untraceable
 from quarterdeck.kube.snapshot import (
     STREAM_QUERY,
     Snapshot,
@@ -38,24 +38,24 @@ log = get_logger("kube.cache")
 T = TypeVar("T", bound="TypedObject | Object")
 
 WATCH_TIMEOUT = 60.0
-"""Seconds after which the server ends a watch, at least; up to half as much is added at random.
+"""The least seconds after which the server ends a watch; up to half as much is added at random.
 
-A server that hangs is noticed when it does not end a watch: a quiet resource shows no other sign
-of life. So this bounds how old a cache can get unnoticed. To open a watch again costs one request,
-on the same connection.
+The cache notices a server that hangs because it does not end the watch: a resource without changes
+sends nothing else. So this bounds how old a cache can get unnoticed. Opening a watch again costs
+one request, on the same connection.
 """
-LONGEST_PAUSE = 30.0
-"""The most seconds between two tries, whatever the server asks for."""
-BLIP = 2.0
-"""Seconds without the server that do not count as an outage: a watch was cut and reopened."""
+MAX_RETRY_DELAY = 30.0
+"""The most seconds between two attempts, whatever Retry-After the server sends."""
+SHORT_OUTAGE = 2.0
+"""Seconds without a watch that do not count as an outage, because it was only reopened."""
 WATCH_GRACE_PERIOD = 30.0
-"""Seconds without the server after which the objects of a cache count as old."""
-MISSING_PAUSE = 5.0
+"""Seconds without a watch after which the objects of a cache count as old."""
+MAX_MISSING_DELAY = 5.0
 """The most seconds between two requests for a resource type that the server does not have."""
 
 
-class Cache(Held[T]):
-    """The objects of one resource, as the server has them; one per resource and selector."""
+class Cache(CachedObjects[T]):
+    """The objects of one resource and selection, kept as the server has them."""
 
     def __init__(
         self,
@@ -72,12 +72,11 @@ class Cache(Held[T]):
         wanted: Callable[[Key], bool] | None = None,
         watch_timeout: float = WATCH_TIMEOUT,
     ) -> None:
-        """Follow what the selectors let through.
+        """Hold the objects that the selectors select.
 
-        `name` makes it a watch of a single object. Of managedFields only the entries of
-        `own_manager` are kept, unless all are asked for. `wanted` says by key which objects the
-        cache holds, where no selector can: the server sends the others too, and the cache drops
-        them.
+        `name` selects a single object. The cache keeps only the managedFields of `own_manager`,
+        unless `keep_all_managed_fields` is set. `wanted` selects objects by key, if no selector
+        can: the server sends the others too, and the cache drops them.
         """
         managers = [own_manager] if isinstance(own_manager, str) else own_manager or ()
         super().__init__(
@@ -91,20 +90,20 @@ class Cache(Held[T]):
         )
         self._client = client
         self._watch_timeout = watch_timeout
-        self._backoff = Retries(Backoff(base=0.2, limit=LONGEST_PAUSE, jitter=0.5))
-        self._distrust = Retries(Backoff(base=1.0, limit=60.0, jitter=0.5))
-        self._streams = True  # all objects are asked for by the watch itself
+        self._backoff = Retries(Backoff(base=0.2, limit=MAX_RETRY_DELAY, jitter=0.5))
+        self._unidentified = Retries(Backoff(base=1.0, limit=60.0, jitter=0.5))
+        self._streams = True  # whether the watch starts with all objects
         self._not_found = 0  # times in a row
         self.trouble = ""
         """Why the last list or watch failed, in one line; empty if it did not."""
-        self.followed_since = time.monotonic()
-        """The monotonic time since which there was no outage; one shorter than `BLIP` is none."""
+        self.watched_since = time.monotonic()
+        """The monotonic time of the end of the last outage that was longer than `SHORT_OUTAGE`."""
         self._filling_since: float | None = None
-        self._floor = (0, -math.inf)  # the storage's version, and when it was asked for
+        self._minimum_version = (0, -math.inf)  # of the storage, and when it was requested
         self._turn: asyncio.Timeout | None = None
 
     def reset(self) -> None:
-        """Drop all objects, as before the first list; only for a cache that does not run."""
+        """Drop all objects, as before the first list; call it only if the cache does not run."""
         self._store.clear()
         self._stale = True
         self._missing = False
@@ -115,25 +114,25 @@ class Cache(Held[T]):
         self._synced.clear()
         self._answered.clear()
 
-    # --- what `recency.py` asks for
+    # --- for `recency.py`
 
     async def storage_version(self) -> int:
-        """The version that the storage is at now, asked for by a list of one object."""
+        """The current resource version of the storage, from a list of one object."""
         return await storage_version(self._client, self._codec, self._path, self._query)
 
     def list_again(self, since: float, version: int, asked: float) -> None:
-        """Ask for all objects anew, at once, unless that has been done since then.
+        """Get all objects again at once, unless that was started at `since` or later.
 
-        They are wanted in a state not older than a version, the storage's when it was asked.
+        `version` is that of the storage at the time `asked`; the objects must not be older.
         """
-        self._floor = (version, asked)
+        self._minimum_version = (version, asked)
         if self._filling_since is not None and self._filling_since >= since:
             return
         self._stale = True
         if self._turn is not None and not self._turn.expired():
             self._turn.reschedule(0.0)
 
-    # --- following
+    # --- the loop
 
     async def run(self) -> NoReturn:
         """Keep the objects current until cancelled; log each failure, back off and try again."""
@@ -146,12 +145,12 @@ class Cache(Held[T]):
                 except TimeoutError:
                     if not turn.expired():
                         raise
-                    # `list_again` cuts short a watch that may be silent, or a wait.
+                    # `list_again` ends a watch that may be silent, or a wait.
                 finally:
                     self._turn = self._filling_since = None
 
     async def _take_turn(self) -> None:
-        """Fill the cache if need be, take events until they end, and wait after a fault."""
+        """Fill the cache if necessary, apply events until the watch ends, wait after an error."""
         try:
             if self._stale and not self._streams:
                 await self._list()
@@ -173,7 +172,7 @@ class Cache(Held[T]):
             self._not_found += 1
             if await self._believed_missing():
                 self._note_missing(error)
-                await asyncio.sleep(min(MISSING_PAUSE, self._backoff.next()))
+                await asyncio.sleep(min(MAX_MISSING_DELAY, self._backoff.next()))
                 return
         else:
             self._not_found = 0
@@ -184,7 +183,7 @@ class Cache(Held[T]):
             self.trouble = str(error)
             if self._lost_at is None:
                 self._lost_at = time.monotonic()
-            # A refusal that keeps coming back, and is not about load, may be about our version.
+            # A repeated refusal that is not about load may be about our resource version.
             refused = isinstance(error, ApiError) and error.code not in (429, 503)
             self._stale |= refused and self._backoff.failures >= 2
             log.warning(
@@ -192,17 +191,17 @@ class Cache(Held[T]):
                 resource=self.resource.plural,
                 error=str(error),
             )
-        asked = min(LONGEST_PAUSE, error.retry_after) if isinstance(error, ApiError) else 0.0
-        if isinstance(error, Untraceable):
-            # The back-off starts anew with each good event, so it does not slow these down.
-            asked = self._distrust.next()
+        asked = min(MAX_RETRY_DELAY, error.retry_after) if isinstance(error, ApiError) else 0.0
+        if isinstance(error, UnidentifiedEvent):
+            # Each good event resets the back-off, so these errors have one of their own.
+            asked = self._unidentified.next()
         await asyncio.sleep(max(asked, self._backoff.next()))
 
     async def _believed_missing(self) -> bool:
-        """Whether the server has no such resource type: two answers in a row say so.
+        """Whether the server has no such resource type, after two 404 answers in a row.
 
-        A type that was there is gone only if discovery says so too: a proxy can answer 404, and
-        to believe it would report every object as deleted.
+        A type that was served before is gone only if discovery does not list it either: a proxy can
+        answer 404, and then every object would be reported as deleted.
         """
         if self._missing or self._not_found < 2 or not self.synced:
             return self._missing or self._not_found >= 2
@@ -218,17 +217,18 @@ class Cache(Held[T]):
         say("resource type is not installed, watching for it", resource=self.resource.plural)
         self.trouble = str(error)
         self._missing = self._stale = True
-        self._lost_at = None  # the server answers, and says what there is
+        self._lost_at = None  # the server answers, so the watch is not lost
         self._store.replace((), self._store.version)
         self._answered.set()
 
     async def _list(self) -> None:
         self._filling_since = time.monotonic()
-        version, asked = self._floor
+        version, asked = self._minimum_version
         with collector_paused():
             known = max(self._store.version, version)
             snapshot = await from_list(self._client, self._codec, self._path, self._query, known)
-            # From the server's memory, which may be old: only the storage's version proves it.
+            # The list is from the server's watch cache, which may be old: compare it with the
+            # storage.
             proven = bool(version) and snapshot.version >= version
             self._replace(snapshot, asked if proven else -math.inf)
 
@@ -240,15 +240,15 @@ class Cache(Held[T]):
         self._recovered()
 
     def _replace(self, snapshot: Snapshot[T], recent_at: float) -> None:
-        """Replace all objects by those of a snapshot, which are of that time or later."""
+        """Replace all objects by those of a snapshot, which is as recent as that time."""
         self._store.replace(snapshot.objects.values(), snapshot.version, snapshot.unreadable)
         self._stale = False
         self._streams = True
         self.trouble = ""
         self._missing = False
         self._filling_since = None
-        self._floor = (0, -math.inf)
-        self.prove(recent_at)
+        self._minimum_version = (0, -math.inf)
+        self.set_recent(recent_at)
         self._refilled.set()
         self._synced.set()
         self._answered.set()
@@ -270,16 +270,16 @@ class Cache(Held[T]):
                 self._apply(self._codec.events(lines))
                 self._recovered()
         if time.monotonic() - started < min(1.0, self._watch_timeout / 2):
-            # Somebody ends our watches at once: do not make a storm of it.
+            # Something ends our watches at once: do not flood the server with requests.
             await asyncio.sleep(self._backoff.next())
         else:
             self._recovered()
-            self._distrust.reset()
+            self._unidentified.reset()
 
     def _opened(self) -> None:
-        """Note that the watch is open, and whether there was an outage before."""
-        if self.lost_for > BLIP or not self.synced:
-            self.followed_since = time.monotonic()
+        """Note that the watch is open, and the end of an outage."""
+        if self.lost_for > SHORT_OUTAGE or not self.synced:
+            self.watched_since = time.monotonic()
         self._lost_at = None
 
     def _recovered(self) -> None:

@@ -1,9 +1,8 @@
 """Reads and writes objects, by resource.
 
-Typed kinds come back as their types, foreign kinds as dictionaries. A typed object drops fields
-that its type does not know, so it is never sent back whole: writes are applies, patches, creates,
-and updates of plain dictionaries. Caches that follow a resource through this client are told the
-answer to each write at once.
+Our own kinds come back typed, all others as dictionaries. A typed object drops fields that its type
+does not have, so it is never sent back whole: writes are applies, patches, creates, and updates of
+dictionaries. Caches that listen to this client get the answer to each write at once.
 """
 
 from collections.abc import (
@@ -27,35 +26,35 @@ from quarterdeck.kube.codec import (
     Event,
     Failure,
     LineSplitter,
-    Listing,
-    Unreadable,
+    ListPage,
+    UnreadableObject,
 )
 from quarterdeck.kube.connection import Connection
 from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status, parse_status
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.paths import collection, object_path, selectors
-from quarterdeck.kube.transport import Request, Transport
+from quarterdeck.kube.transport import HttpRequest, Transport
 
 T = TypeVar("T", bound="TypedObject | Object")
 T_contra = TypeVar("T_contra", bound="TypedObject | Object", contravariant=True)
 
 TIMEOUT = 30.0
 LIST_TIMEOUT = 120.0
-PAGE = 500
-MOST_PAGES = 10_000
-"""Pages of a list after which it is taken for endless: five million objects, with full pages."""
-WATCH_GRACE = 15.0
-"""Seconds that a server may be late in ending a watch; less when the watch itself is short."""
+PAGE_SIZE = 500
+MAX_PAGES = 10_000
+"""A list with more pages counts as endless: five million objects, with full pages."""
+WATCH_END_GRACE_PERIOD = 15.0
+"""Seconds that a server may be late in ending a watch; less for a short watch."""
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 _PATCH = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
 _APPLY = "application/apply-patch+yaml"
-# Answers with these subresources are the object itself.
+# For these subresources the answer is the object itself.
 _WHOLE = ("", "status")
 
 
 class ListResult(msgspec.Struct, Generic[T], frozen=True):
-    """The objects there were at one version; `unreadable` could not be decoded."""
+    """The objects at one resource version; those in `unreadable` could not be decoded."""
 
     items: list[T]
     resource_version: str
@@ -63,13 +62,13 @@ class ListResult(msgspec.Struct, Generic[T], frozen=True):
 
 
 class WriteListener(Protocol[T_contra]):
-    """Somebody who wants the answers to writes; a cache."""
+    """Gets the answers to writes; a cache."""
 
     def put(self, obj: T_contra) -> None:
-        """An object as the server has it after a write."""
+        """Take in an object as the server has it after a write."""
 
     def forget(self, key: Key, uid: str) -> None:
-        """An object that is gone after a delete."""
+        """Remove an object that was deleted."""
 
 
 class Client:
@@ -82,7 +81,7 @@ class Client:
         timeout: float = TIMEOUT,
         metrics: RequestMetrics | None = None,
     ) -> None:
-        """Bound each request, with all its retries, by a time-out in seconds."""
+        """Limit each request, with all its retries, to `timeout` seconds."""
         self.connection = connection
         self._timeout = timeout
         self._transport = Transport(connection, metrics=metrics)
@@ -105,12 +104,12 @@ class Client:
         await self._transport.close()
 
     def server_time(self) -> datetime | None:
-        """The server's time of day, to the second; None before its first answer to this client."""
+        """The server's time of day in whole seconds; None before its first answer."""
         return self._transport.clock.now()
 
     @property
     def before_write(self) -> Callable[[], None] | None:
-        """Called right before a write goes onto its connection; what it raises stops the write."""
+        """Called right before a write is sent; an exception stops the write."""
         return self._transport.before_write
 
     @before_write.setter
@@ -119,7 +118,7 @@ class Client:
 
     @contextmanager
     def listening(self, resource: Resource[T], listener: WriteListener[T]) -> Iterator[None]:
-        """Tell a listener the answer to each write of a resource, while the context lasts."""
+        """Pass the answer to each write of the resource to the listener while the context lasts."""
         listeners = self._listeners.setdefault(kind_of(resource), [])
         entry = (resource, listener)
         listeners.append(entry)
@@ -142,13 +141,13 @@ class Client:
         *,
         label_selector: str = "",
         field_selector: str = "",
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         resource_version: str | None = None,
     ) -> ListResult[T]:
-        """All objects, fetched in pages of `limit`; in one piece with 0.
+        """All objects, fetched in pages of `limit`; 0 fetches them in one piece.
 
-        `resource_version` "0" takes what the server has in its cache, which may be old; a
-        number asks for a state not older than it.
+        With `resource_version` "0" the server answers from its watch cache, which may be old; with
+        a number the state is not older than that version.
         """
         codec = self._codec(resource)
         pages = self.pages(
@@ -174,15 +173,15 @@ class Client:
         query: Mapping[str, str],
         limit: int,
         resource_version: str | None,
-    ) -> AsyncGenerator[Listing[T], None]:
-        """The pages of a list as they come; all of them are of one version."""
+    ) -> AsyncGenerator[ListPage[T], None]:
+        """The pages of a list as they arrive; all are of one resource version."""
         asked = dict(query)
         if limit:
             asked["limit"] = str(limit)
         if resource_version is not None:
             asked["resourceVersion"] = resource_version
-        for _ in range(MOST_PAGES):
-            request = Request(method="GET", path=path, query=asked)
+        for _ in range(MAX_PAGES):
+            request = HttpRequest(method="GET", path=path, query=asked)
             page = codec.listing(await self._transport.send(request, LIST_TIMEOUT))
             yield page
             if not page.next:
@@ -191,7 +190,7 @@ class Client:
                 raise UnexpectedAnswer(f"GET {path}: the list does not go on: twice the same page")
             asked.pop("resourceVersion", None)
             asked["continue"] = page.next
-        raise UnexpectedAnswer(f"GET {path}: the list does not end after {MOST_PAGES} pages")
+        raise UnexpectedAnswer(f"GET {path}: the list does not end after {MAX_PAGES} pages")
 
     async def watch(
         self,
@@ -204,10 +203,10 @@ class Client:
         resource_version: str,
         timeout: float = 300,
     ) -> AsyncGenerator[Event[T], None]:
-        """Events since a version, bookmarks left out, until the server ends it.
+        """The events since a resource version, without bookmarks, until the server ends the watch.
 
-        A cache is what most callers want; this is one stream, and `Gone` or a lost connection
-        are the caller's.
+        Most callers use a cache instead: this is a single watch, and the caller handles `Gone` and
+        lost connections.
         """
         query = selectors(label_selector, field_selector, name)
         query["resourceVersion"] = resource_version
@@ -218,7 +217,7 @@ class Client:
                 for event in codec.events(lines):
                     if isinstance(event, Failure):
                         raise error_from_status("WATCH", path, event.object)
-                    if not isinstance(event, Bookmark | Unreadable):
+                    if not isinstance(event, Bookmark | UnreadableObject):
                         yield event
 
     async def lines(
@@ -228,11 +227,11 @@ class Client:
         timeout: float,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch, many at a time.
+        """The lines of a watch, several at a time.
 
-        The server is told to end the stream after `timeout` seconds; if it does not, it hangs,
-        and the stream is cut. `opened` is called when the server has agreed to the watch: the
-        first line may be long in coming.
+        The request asks the server to end the watch after `timeout` seconds; if it does not, the
+        connection is closed. `opened` is called when the server has accepted the watch: the first
+        line may arrive much later.
         """
         asked = {
             **query,
@@ -240,9 +239,9 @@ class Client:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(1, round(timeout))),
         }
-        request = Request(method="GET", path=path, query=asked)
+        request = HttpRequest(method="GET", path=path, query=asked)
         splitter = LineSplitter()
-        grace = min(WATCH_GRACE, timeout)
+        grace = min(WATCH_END_GRACE_PERIOD, timeout)
         async with self._transport.stream(request, timeout + grace) as stream:
             if opened is not None:
                 opened()
@@ -253,14 +252,14 @@ class Client:
             raise UnexpectedAnswer(f"WATCH {path}: the stream ended inside an event")
 
     async def raw(self, path: str, *, accept: str = "") -> bytes:
-        """The answer to a GET of any path, as it comes: `/version`, `/readyz`, discovery."""
-        request = Request(method="GET", path=path, accept=accept, any_form=True)
+        """The body of the answer to a GET of any path: `/version`, `/readyz`, discovery."""
+        request = HttpRequest(method="GET", path=path, accept=accept, any_form=True)
         return await self._transport.send(request, self._timeout)
 
     # --- writing
 
     async def create(self, resource: Resource[T], obj: T | Object, *, field_manager: str = "") -> T:
-        """The new object; `AlreadyExists` if there is one of that name."""
+        """Create an object and return it; `AlreadyExists` if there is one of that name."""
         namespace = _namespace_of(obj)
         if resource.namespaced and not namespace:
             raise ValueError(f"a {resource.kind} needs metadata.namespace to be created")
@@ -271,7 +270,7 @@ class Client:
     async def update(
         self, resource: Resource[T], obj: Object, *, subresource: str = "", field_manager: str = ""
     ) -> T:
-        """The object after it was replaced whole; a dictionary, so that nothing is dropped."""
+        """Replace the whole object and return it; a dictionary, so that no field is lost."""
         meta = obj["metadata"]
         path = object_path(resource, meta["name"], meta.get("namespace", ""), subresource)
         query = _manager(field_manager)
@@ -291,8 +290,8 @@ class Client:
     ) -> T:
         """The object after a merge patch or a list of JSON patch operations.
 
-        A merge patch that carries `metadata.uid` and `metadata.resourceVersion` is refused with
-        `Conflict` when the object is another one or has changed.
+        The server refuses a merge patch with `metadata.uid` and `metadata.resourceVersion` if the
+        object is another one or has changed: `Conflict`.
         """
         return await self._write(
             resource,
@@ -313,7 +312,7 @@ class Client:
         force: bool = True,
         subresource: str = "",
     ) -> T:
-        """The object after a server-side apply of exactly the fields given.
+        """The object after a server-side apply of exactly these fields.
 
         Fields applied before by the same manager and left out now are removed. With
         `metadata.uid` and `metadata.resourceVersion` a deleted object is not created again.
@@ -339,10 +338,10 @@ class Client:
         propagation: Propagation | None = None,
         grace_seconds: int | None = None,
     ) -> T | None:
-        """None when the object is gone, the object when it stays until its finalizers are done.
+        """Delete an object; return None if it is gone, the object if its finalizers keep it.
 
-        With a uid or version, only that very object is deleted; `Conflict` otherwise. Pods have
-        a grace period, and 0 says that their processes are gone.
+        With a uid or resource version, only that very object is deleted; `Conflict` otherwise. Pods
+        have a grace period; with 0 the server removes the object at once.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}
@@ -360,20 +359,21 @@ class Client:
                 for _, listener in self._listeners.get(kind_of(resource), ()):
                     listener.forget(Key(namespace, name), status.details.uid)
             return None
-        # Some kinds are answered whole when they are gone, so this is not told to the caches.
+        # For some kinds the server answers with the object although it is gone, so listeners get
+        # nothing.
         return self._decode(resource, answer)
 
     async def post(
         self, resource: Resource[T], name: str, subresource: str, body: Object, namespace: str = ""
     ) -> Object:
-        """The answer of a subresource that is an action: `token`, `eviction`, `binding`."""
+        """The answer of a subresource that acts: `token`, `eviction`, `binding`."""
         path = object_path(resource, name, namespace, subresource)
         answer: Object = msgspec.json.decode(
             await self._send("POST", path, msgspec.json.encode(body))
         )
         return answer
 
-    # --- inside
+    # --- helpers
 
     async def _send(
         self,
@@ -383,7 +383,7 @@ class Client:
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        request = Request(
+        request = HttpRequest(
             method=method, path=path, query=query or {}, body=body, content_type=content_type
         )
         return await self._transport.send(request, self._timeout)
@@ -416,14 +416,14 @@ class Client:
                 if theirs.type is resource.type:
                     listener.put(obj)
                 else:
-                    # What they cannot read the watch will tell them about.
+                    # An answer that a listener cannot decode reaches it through its watch.
                     with suppress(UnexpectedAnswer):
                         listener.put(self._decode(theirs, answer))
         return obj
 
 
 def kind_of(resource: Resource[Any]) -> tuple[str, str]:
-    """What tells a kind from all others."""
+    """What identifies a kind."""
     return resource.api_version, resource.plural
 
 

@@ -1,9 +1,9 @@
-"""Bytes to objects: lists, watch events, and what to do with an object that does not decode.
+"""Decodes lists and watch events, also if an object in them does not decode.
 
-A watch is decoded in one pass per chunk of complete lines; only when that fails is each line
-taken by itself, envelope first with its object left raw, so that one malformed object costs
-only itself. Objects are made lean on the way in: of managedFields only the wanted managers'
-entries stay, and the strings that all objects of a kind share are shared.
+Complete lines of a watch are decoded in one pass. Only if that fails, each line is decoded by
+itself, so that a malformed object affects no other. Decoded objects are made lean to save memory:
+they keep only the managedFields of the wanted managers, and share the strings that are the same for
+all objects of a kind.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ log = get_logger("kube.codec")
 T = TypeVar("T", bound="TypedObject | Object")
 
 Identity = tuple[Key, str, int]
-"""An object's key, uid and resourceVersion; versions are numbers, to be compared."""
-LONGEST_LINE = 1 << 26
-"""Bytes of one event after which it is taken for endless; the largest have a few million."""
+"""An object's key, uid and resource version; versions are numbers, so that they can be compared."""
+MAX_LINE_BYTES = 1 << 26
+"""An event with more bytes counts as endless; the largest have a few million."""
 MALFORMED = (KeyError, ValueError, TypeError, AttributeError)
-"""What `identify` and `lean` raise for an object without a name, a uid or a numeric version."""
+"""What `identify` and `lean` raise for an object without a name, uid or numeric version."""
 
 
 class _WatchEvent(msgspec.Struct, tag_field="type"):
@@ -34,19 +34,19 @@ class _WatchEvent(msgspec.Struct, tag_field="type"):
 
 
 class Added(_WatchEvent, Generic[T], tag="ADDED"):
-    """An object that is new, or new to the selector."""
+    """An object was created, or matches the selector now."""
 
     object: T
 
 
 class Modified(_WatchEvent, Generic[T], tag="MODIFIED"):
-    """An object that changed."""
+    """An object was changed."""
 
     object: T
 
 
 class Deleted(_WatchEvent, Generic[T], tag="DELETED"):
-    """An object that is gone, or no longer matches the selector, as it was last."""
+    """An object was deleted, or no longer matches the selector; its last state."""
 
     object: T
 
@@ -60,34 +60,34 @@ class _BookmarkMeta(msgspec.Struct, rename="camel"):
 
 
 class _BookmarkObject(msgspec.Struct):
-    # Of its kind's type only by name: required fields are null in it.
+    # Not of its kind's type: required fields are null in it.
     metadata: _BookmarkMeta
 
 
 class Bookmark(_WatchEvent, tag="BOOKMARK"):
-    """Nothing happened up to a version."""
+    """The watch has sent everything up to this version."""
 
     object: _BookmarkObject
 
     @property
     def version(self) -> int:
-        """The version up to which everything has been sent."""
+        """The resource version up to which everything has been sent."""
         return int(self.object.metadata.resource_version)
 
     @property
     def ends_initial_events(self) -> bool:
-        """Whether all objects that there were at the start of the watch have been sent."""
+        """Whether all objects that existed at the start of the watch have been sent."""
         return self.object.metadata.annotations.get("k8s.io/initial-events-end") == "true"
 
 
 class Failure(_WatchEvent, tag="ERROR"):
-    """The stream ends here, and why."""
+    """The server ends the watch with an error."""
 
     object: Status
 
 
-class Unreadable(msgspec.Struct, frozen=True):
-    """An object that does not decode into its type; only its name could be read."""
+class UnreadableObject(msgspec.Struct, frozen=True):
+    """An object that does not decode into its type; only its key and version could be read."""
 
     key: Key
     version: int
@@ -95,15 +95,15 @@ class Unreadable(msgspec.Struct, frozen=True):
     deleted: bool
 
     @property
-    def traceable(self) -> bool:
-        """Whether it is known what has been missed: an object's name, and a version of it."""
+    def identified(self) -> bool:
+        """Whether the object's name and version are known, so that only this event was missed."""
         return bool(self.key.name and self.version)
 
 
-Event = Added[T] | Modified[T] | Deleted[T] | Bookmark | Failure | Unreadable
+Event = Added[T] | Modified[T] | Deleted[T] | Bookmark | Failure | UnreadableObject
 
 
-class Listing(msgspec.Struct, Generic[T]):
+class ListPage(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
     items: list[T]
@@ -134,7 +134,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 class _RawList(msgspec.Struct):
     metadata: _ListMeta
-    # A null list is what Go writes for an empty one; without the field it is something else.
+    # Go writes null for an empty list; an answer without the field is no list.
     items: list[msgspec.Raw] | None
 
 
@@ -153,9 +153,9 @@ class Codec(Generic[T]):
         managers: Sequence[str] | None = None,
         wanted: Callable[[Key], bool] | None = None,
     ) -> None:
-        """Keep the managedFields of these managers; all of them when None is given.
+        """Keep the managedFields of these managers; None keeps all.
 
-        Of a list, only the objects with a wanted key are kept; all of them when None is given.
+        Lists contain only the objects with a wanted key; None keeps all.
         """
         self._resource = resource
         self._api_version = resource.api_version
@@ -182,29 +182,29 @@ class Codec(Generic[T]):
         return self._object.decode(body)
 
     def trimmed(self, obj: T) -> T:
-        """The object with only the wanted managedFields; the one given is left as it is."""
+        """A copy of the object with only the wanted managedFields."""
         return obj if self._managers is None else self._trimmed(obj)
 
     def wants(self, obj: T) -> bool:
-        """Whether the object is one of those that are kept."""
+        """Whether the object has a wanted key."""
         return self._wanted is None or self._wanted(self.identify(obj)[0])
 
     def events(self, lines: bytes | bytearray) -> list[Event[T]]:
-        """The events in some complete lines, their objects as they came."""
+        """The events in complete lines; their objects are not made lean."""
         try:
             return self._event.decode_lines(lines)
         except msgspec.MsgspecError:
             one_by_one = map(self._one_event, bytes(lines).split(b"\n"))
             return [event for event in one_by_one if event is not None]
 
-    def listing(self, body: bytes) -> Listing[T]:
-        """One page of a list; items that do not decode are logged and named."""
+    def listing(self, body: bytes) -> ListPage[T]:
+        """One page of a list; items that do not decode are logged, with keys in `unreadable`."""
         with collector_paused():
             return self._listing(body)
 
-    def _listing(self, body: bytes) -> Listing[T]:
-        # Item by item, each made lean at once: to decode the whole list first needs a fifth more
-        # memory at its peak, and is not quicker.
+    def _listing(self, body: bytes) -> ListPage[T]:
+        # Each item is made lean at once: decoding the whole list first needs a fifth more memory at
+        # its peak, and is not quicker.
         page = _decoded(_RAW_LIST, body, "a list")
         unreadable: list[Key] = []
         items = [
@@ -213,7 +213,7 @@ class Codec(Generic[T]):
             if (obj := self._item(raw, unreadable)) is not None and self.wants(obj)
         ]
         meta = page.metadata
-        return Listing(items, meta.resource_version, meta.continue_, unreadable)
+        return ListPage(items, meta.resource_version, meta.continue_, unreadable)
 
     def _item(self, raw: msgspec.Raw, unreadable: list[Key]) -> T | None:
         try:
@@ -223,7 +223,7 @@ class Codec(Generic[T]):
             return None
 
     def _one_event(self, line: bytes) -> Event[T] | None:
-        """The event; None for a bookmark that marks nothing, because nothing is lost with it."""
+        """The event; None for a bookmark without a version, which can be skipped."""
         if not line:
             return None
         try:
@@ -235,18 +235,18 @@ class Codec(Generic[T]):
                 return None
             if raw.type == "ERROR":
                 return Failure(Status(code=500, message=f"ERROR event without a Status: {error}"))
-            key, version = self._complain(raw.object, error)
-            return Unreadable(key, version, raw.type == "DELETED")
+            key, version = self._log_undecodable(raw.object, error)
+            return UnreadableObject(key, version, raw.type == "DELETED")
 
-    def salvaged(self, event: Event[T], error: Exception) -> Unreadable:
-        """What can be read of an event that could not be taken.
+    def readable_part(self, event: Event[T], error: Exception) -> UnreadableObject:
+        """The key and version of the object of an event that could not be applied.
 
-        The error is raised again if the event is as it should be: then the fault is ours.
+        Raises the error again if the event is well-formed: then the fault is in our code.
         """
         if not isinstance(event, (Added, Modified, Deleted)) or self._well_formed(event.object):
             raise error
-        key, version = self._complain(msgspec.json.encode(event.object), error)
-        return Unreadable(key, version, isinstance(event, Deleted))
+        key, version = self._log_undecodable(msgspec.json.encode(event.object), error)
+        return UnreadableObject(key, version, isinstance(event, Deleted))
 
     def _well_formed(self, obj: T) -> bool:
         try:
@@ -255,19 +255,19 @@ class Codec(Generic[T]):
             return False
         return True
 
-    def name_malformed(self, obj: T, error: Exception) -> Key:
-        """The key of a listed object that is malformed, logged."""
+    def log_malformed(self, obj: T, error: Exception) -> Key:
+        """Log a malformed object of a list; return its key."""
         return self._named(msgspec.json.encode(obj), error)
 
     def _named(self, raw: bytes | msgspec.Raw, error: Exception) -> Key:
-        key, _ = self._complain(raw, error)
+        key, _ = self._log_undecodable(raw, error)
         if not key.name:
-            # It may be one that is held: to leave it out would be to say that it was deleted.
+            # The cache may hold this object: leaving it out would report it as deleted.
             raise UnexpectedAnswer(f"answer has a {self._kind} without a name: {error}")
         return key
 
-    def _complain(self, raw: bytes | msgspec.Raw, error: Exception) -> tuple[Key, int]:
-        """Log an object that does not decode; its key and version as far as they can be read."""
+    def _log_undecodable(self, raw: bytes | msgspec.Raw, error: Exception) -> tuple[Key, int]:
+        """Log an object that does not decode; return its key and version, empty if unreadable."""
         try:
             meta = _PARTIAL.decode(raw).metadata
             key = Key(meta.namespace or "", meta.name)
@@ -285,7 +285,7 @@ class Codec(Generic[T]):
         return key, version
 
     def _lean_struct(self, obj: TypedObject) -> TypedObject:
-        # One string for all of a kind.
+        # One shared string for all objects of the kind.
         force_setattr(obj, "api_version", self._api_version)
         force_setattr(obj, "kind", self._kind)
         if obj.metadata.managed_fields:
@@ -293,7 +293,7 @@ class Codec(Generic[T]):
         return obj
 
     def _kept(self, entries: list[ManagedFields]) -> list[ManagedFields]:
-        """The entries of the wanted managers, without hold of the bytes that they came in."""
+        """The entries of the wanted managers, copied so that the received bytes can be freed."""
         wanted = self._managers
         kept = [entry for entry in entries if wanted is None or entry.manager in wanted]
         for entry in kept:
@@ -301,7 +301,7 @@ class Codec(Generic[T]):
         return kept
 
     def _lean_dict(self, obj: Object) -> Object:
-        # Items of a built-in kind's list come without these two.
+        # Items in a list of a built-in kind lack these two.
         obj["apiVersion"] = self._api_version
         obj["kind"] = self._kind
         meta = obj["metadata"]
@@ -329,11 +329,11 @@ class Codec(Generic[T]):
         return {**obj, "metadata": meta}
 
 
-Wire = TypeVar("Wire")
+Decoded = TypeVar("Decoded")
 
 
-def _decoded(decoder: "msgspec.json.Decoder[Wire]", body: bytes, what: str) -> Wire:
-    """What must be there for anything to be read; a proxy's page, say, is not."""
+def _decoded(decoder: "msgspec.json.Decoder[Decoded]", body: bytes, what: str) -> Decoded:
+    """The decoded body; `UnexpectedAnswer` if it is something else, as a proxy's page."""
     try:
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
@@ -364,10 +364,9 @@ def _dict_labels(obj: Object) -> dict[str, str]:
 
 
 class LineSplitter:
-    """Cuts a stream into runs of complete lines, whatever a line's length.
+    """Cuts a stream into complete lines of any length.
 
-    A partial line is kept as the pieces it came in and joined once, so a line of many pieces
-    costs no more than its bytes.
+    It keeps the pieces of a partial line and joins them once, so the cost of a long line is linear.
     """
 
     def __init__(self) -> None:
@@ -380,12 +379,12 @@ class LineSplitter:
         return bool(self._pieces)
 
     def feed(self, chunk: bytes) -> bytes:
-        """All lines that are complete now, newlines included; empty when none is."""
+        """All lines that are complete now, with their newlines; empty if none is."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._pieces.append(chunk)
             self._held += len(chunk)
-            if self._held > LONGEST_LINE:
+            if self._held > MAX_LINE_BYTES:
                 raise UnexpectedAnswer(f"an event does not end after {self._held} bytes")
             return b""
         if not self._pieces and end == len(chunk):

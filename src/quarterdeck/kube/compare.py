@@ -1,16 +1,16 @@
-"""Whether an object is as we want it, decided without asking the server.
+"""Compares an object with the desired one, without a request to the server.
 
-It is settled when every field that we want has the value we want, as the server writes it, and
-the fields that we own are the fields that we want: otherwise one that we no longer want would
-stay. What we own is in managedFields, as trees whose keys also tell how each list merges (by
-keys, as a set, or as a whole), so no schema is needed: `desired` is walked along with them.
+An object is settled if every desired field has the desired value, in the server's form, and if we
+own the desired fields and no others: otherwise a field that we no longer want would stay.
+managedFields has what we own, as trees whose keys also show how each list merges (by keys, as a
+set, or as a whole), so no schema is needed: the comparison walks `desired` and the trees together.
 
-An object's fields are ours by Apply, or by Update from the POST that created it. Fields by
-Update also include what the server filled in; those are told apart in `defaults`. A field that
-we patched under the same manager's name counts as ours, too.
+We own fields by Apply, or by Update from the POST that created the object. The Update entry
+includes the fields that the server defaulted; `defaults` tells which those are. A field that we
+patched as the same manager counts as ours, too.
 
-`desired` is what `Client.apply` would be given: no status, no nulls that mean something, and
-`data`, not `stringData`, for a Secret.
+`desired` is an argument for `Client.apply`: without status, without meaningful nulls, and for a
+Secret with `data`, not `stringData`.
 """
 
 import json
@@ -28,13 +28,13 @@ Path = tuple[str, ...]
 Tree = dict[str, Any]
 """FieldsV1: `f:name`, `k:{"key":"value"}`, `v:"value"` to subtrees; a leaf is empty."""
 
-# The server records no owner for these.
+# The server records no owner for these fields.
 _TYPE = frozenset({"apiVersion", "kind"})
 _IDENTITY = frozenset(
     {"name", "generateName", "namespace", "uid", "resourceVersion"}
     | {"generation", "creationTimestamp", "managedFields"}
 )
-# An empty one of these may be filled by others; any other empty map, a selector say, is meant so.
+# Others may fill these maps if they are empty; any other empty map, as a selector, is meant to be.
 _SHARED_MAPS = frozenset(
     {"metadata", "labels", "annotations", "data", "binaryData", "limits", "requests"}
     | {"spec", "resources", "securityContext"}
@@ -42,17 +42,17 @@ _SHARED_MAPS = frozenset(
 
 
 def needs_apply(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
-    """Whether an apply of `desired` would change the object, or who owns its fields."""
+    """Whether an apply of `desired` would change the object or the ownership of its fields."""
     return next(unsettled(live, desired, manager, subresource), None) is not None
 
 
 def unsettled(live: Object, desired: Object, manager: str, subresource: str = "") -> Iterator[str]:
-    """The paths of the fields that are not as wanted, or no longer wanted; none when settled."""
+    """The paths of the fields that are not as desired or no longer desired; none if settled."""
     return chain(*_differences(live, desired, manager, subresource))
 
 
 def differences(live: Object, desired: Object, manager: str) -> tuple[list[str], list[str]]:
-    """The paths that an apply mends; and those that we created and want no more, which it keeps."""
+    """The paths that an apply corrects, and those of our created fields that it would keep."""
     mended, left = _differences(live, desired, manager, "")
     return list(mended), list(left)
 
@@ -69,9 +69,9 @@ def _differences(
 
 
 def covers(live: Object, desired: Object) -> bool:
-    """Whether the object has everything that we want, whoever owns it; more may be there.
+    """Whether the object has all desired fields, whoever owns them; it may have more.
 
-    Lists are compared as a whole, since only managedFields tell how they merge.
+    Lists are compared as a whole, because only managedFields shows how they merge.
     """
     return _contains(_content(desired), live, ())
 
@@ -90,7 +90,7 @@ def owned_fields(live: Object, manager: str, operation: str, subresource: str = 
 
 
 def _content(desired: Object) -> Object:
-    """What of an object can be owned: all but its type and identity."""
+    """The fields that can have an owner: all but type and identity."""
     content = {field: value for field, value in desired.items() if field not in _TYPE}
     meta = content.pop("metadata", {})
     if kept := {field: value for field, value in meta.items() if field not in _IDENTITY}:
@@ -108,7 +108,7 @@ def merged_fields(one: Tree, other: Tree) -> Tree:
     return both
 
 
-# --- is what we want there, and ours?
+# --- desired fields that differ or are not ours
 
 
 def _lacking_map(want: Object, have: Object, owned: Tree, path: Path) -> Iterator[Path]:
@@ -122,13 +122,13 @@ def _lacking_map(want: Object, have: Object, owned: Tree, path: Path) -> Iterato
             yield from _lacking(value, current, node, at)
         elif value and isinstance(value, dict) and isinstance(current, dict | None):
             yield from _lacking_map(value, current or {}, {}, at)
-        # A value that says nothing may have no recorded owner.
+        # An empty value may have no recorded owner.
         elif value or not _contains(value, current, at):
             yield at
 
 
 def _lacking(want: Any, have: Any, node: Tree, path: Path) -> Iterator[Path]:
-    """The paths at which `have` is not what we want, or not ours."""
+    """The paths at which `have` is not as desired, or not ours."""
     if not _is_leaf(node) and isinstance(want, dict) and isinstance(have, dict | None):
         yield from _lacking_map(want, have or {}, node, path)
     elif not _is_leaf(node) and isinstance(want, list) and isinstance(have, list | None):
@@ -138,7 +138,7 @@ def _lacking(want: Any, have: Any, node: Tree, path: Path) -> Iterator[Path]:
 
 
 def _lacking_items(want: list[Any], have: list[Any], node: Tree, path: Path) -> Iterator[Path]:
-    """A list that merges by keys or as a set; ours are among others', in our order."""
+    """A list that merges by keys or as a set: our items are in our order, among those of others."""
     last = -1
     inside = (*path, "*")
     for item in want:
@@ -153,7 +153,8 @@ def _lacking_items(want: list[Any], have: list[Any], node: Tree, path: Path) -> 
             continue
         last = place
         if isinstance(item, dict):
-            # One with no owned field below it, such as an owner reference, is owned whole.
+            # An item without an owned field below it, such as an owner reference, is owned as a
+            # whole.
             yield from _lacking(item, have[place], subtree, inside)
 
 
@@ -162,7 +163,7 @@ def _is_leaf(node: Tree) -> bool:
 
 
 def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
-    """The keys and the subtree that record our ownership of an item; None if it is not ours."""
+    """The keys and the subtree that record our ownership of an item; None if we do not own it."""
     if not isinstance(item, dict):
         subtree = node.get(f"v:{_compact(item)}")
         return None if subtree is None else (item, subtree)
@@ -176,7 +177,7 @@ def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
             continue
         if not missing:
             return keys, subtree
-        # A key that we leave to the server, such as a port's protocol, is its default.
+        # A key that we leave out, such as a port's protocol, has the server's default.
         if all(is_server_default(("ports", "*", name), keys[name]) for name in missing):
             best = keys, subtree
     return best
@@ -192,11 +193,11 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-# --- do we own what we no longer want?
+# --- owned fields that are no longer desired
 
 
 def _leftover(created: Tree, want: Object, live: Object) -> Iterator[str]:
-    """Fields that we created and no longer want; those of the server's are not among them."""
+    """Fields that we created and no longer want, without the server's defaults."""
     for path, value, parent in _unwanted(created, want, live, ()):
         if not is_server_default(path, value, parent):
             yield ".".join(path)
@@ -205,7 +206,7 @@ def _leftover(created: Tree, want: Object, live: Object) -> Iterator[str]:
 def _unwanted(
     owned: Tree, want: Any, have: Any, path: Path
 ) -> Iterator[tuple[Path, Any, Object | None]]:
-    """The leaves that are owned and not wanted: path, value and what it is in."""
+    """The leaves that are owned and not desired: path, value and parent."""
     for key, subtree in owned.items():
         if key == ".":
             continue
@@ -218,7 +219,7 @@ def _unwanted(
 
 
 def _step(key: str, want: Any, have: Any) -> tuple[str, Any, Any]:
-    """One step down: the name for the path, what is wanted there (None: nothing), what is."""
+    """One step down: the name in the path, the desired value (None if none), the current value."""
     form, _, name = key.partition(":")
     if form == "f":
         wanted = want.get(name) if isinstance(want, dict) else None
@@ -245,11 +246,11 @@ def _leaves(
             yield from _leaves(subtree, current, (*path, field), inside)
 
 
-# --- are two values the same to the server?
+# --- values that are the same to the server
 
 
 def _identical(want: Any, have: Any) -> bool:
-    """Whether both are written alike, which is so most often and seen at once, schemas too."""
+    """Whether both are identical, which is the most frequent case and quick to check."""
     if want != have:
         return False
     # To Python true is 1; in JSON it is not.
@@ -261,7 +262,7 @@ def _sorted_json(value: Any) -> bytes:
 
 
 def _same(want: Any, have: Any, path: Path) -> bool:
-    """Whether the server writes what we want as what is there; defaults inside are its own."""
+    """Whether the server stores the desired value as `have`; it may add defaults inside."""
     if isinstance(want, dict):
         return isinstance(have, dict | None) and _same_map(want, have or {}, path)
     if isinstance(want, list):
@@ -297,7 +298,7 @@ def _contains(want: Any, have: Any, path: Path) -> bool:
 
 def _same_scalar(want: Any, have: Any, path: Path) -> bool:
     if have is None:
-        # The server leaves out what says nothing: "", 0, false.
+        # The server leaves out empty values: "", 0, false.
         return not want
     if type(want) is bool or type(have) is bool:
         return want is have

@@ -1,8 +1,7 @@
-"""Where the API server is and how to reach it: address, TLS, credentials, proxy.
+"""The settings of a connection to the API server: address, TLS, credentials, proxy.
 
-A `Connection` is settings only; `quarterdeck.kube.kubeconfig` reads one from files, and
-`in_cluster` from what the kubelet puts into every pod. TLS is always verified: there is no
-setting that turns it off.
+`quarterdeck.kube.kubeconfig` reads a `Connection` from files, `in_cluster` from the files that the
+kubelet puts into every pod. TLS is always verified: no setting turns that off.
 """
 
 import ipaddress
@@ -23,20 +22,20 @@ USER_AGENT = f"quarterdeck/{__version__}"
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a client needs to know about the server and about itself."""
+    """The server's address, and how a client connects to it."""
 
     server: str
     """`https://host:port`, with a path in front of some proxies; plain HTTP only to loopback."""
     tls: ssl.SSLContext | None
     credentials: Credentials = msgspec.field(default_factory=Anonymous)
     tls_server_name: str | None = None
-    """The name that the server's certificate must carry, if it is not the host's."""
+    """The name in the server's certificate, if it is not the host's."""
     authority: Path | None = None
-    """The file with the server's authorities; before a new connection it is read again if it has
-    changed, and those that are new in it are trusted too."""
+    """The file with the certificate authorities of the server. A new connection reads it again if
+    it has changed, and trusts new authorities too."""
     proxy: str | None = None
     namespace: str = "default"
-    """Where objects go when nobody says otherwise."""
+    """The default namespace."""
     user_agent: str = USER_AGENT
     headers: Mapping[str, str | Sequence[str]] = {}
     """Sent with every request; impersonation is in here."""
@@ -46,34 +45,20 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         """Host and port, as the metrics name the server."""
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
-    def acting_as(self, user: str, groups: Sequence[str] = ()) -> "Connection":
-        """The same connection, impersonating somebody.
-
-        The server adds a service account's own groups when none are given.
-        """
-        headers: dict[str, str | Sequence[str]] = {**self.headers, "Impersonate-User": user}
-        if groups:
-            headers["Impersonate-Group"] = tuple(groups)
-        return msgspec.structs.replace(self, headers=headers)
-
-    def with_credentials(self, credentials: Credentials) -> "Connection":
-        """The same server, as somebody else (a client certificate, if any, is still shown)."""
-        return msgspec.structs.replace(self, credentials=credentials)
-
 
 def verified_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.SSLContext:
-    """A context that trusts these authorities alone, or the system's when None is given.
+    """A TLS context that trusts only these authorities, or the system's if none are given.
 
-    Of PEM text only the certificates are read: comments may stand beside them. Text without any
+    Only the certificates in PEM text are read, so it may have comments. Text without a certificate
     is a ValueError.
     """
     tls = ssl.create_default_context(
         cafile=ca_file, cadata=None if ca_data is None else certificates_in(ca_data)
     )
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Without it OpenSSL trusts only self-signed roots, and a kubeconfig may name an intermediate.
+    # Without it OpenSSL trusts only self-signed roots, but a kubeconfig may name an intermediate.
     tls.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    # Python 3.13 and newer ask for key identifiers, which the authorities of many clusters lack.
+    # Python 3.13 and newer require key identifiers, which the authorities of many clusters lack.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return tls
 
@@ -84,7 +69,7 @@ _CERTIFICATE = re.compile(
 
 
 def certificates_in(pem: str) -> str:
-    """The certificates in a PEM text; a ValueError when there is none."""
+    """The certificates in a PEM text; ValueError if there is none."""
     found = [match[0] for match in _CERTIFICATE.finditer(pem)]
     if not found:
         raise ValueError("there is no certificate in PEM form")
@@ -92,7 +77,7 @@ def certificates_in(pem: str) -> str:
 
 
 def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
-    """The connection of a pod; its token file is read again as the kubelet rotates it."""
+    """The connection of a pod; its token file is read again when the kubelet rotates it."""
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise KubeconfigError(
@@ -138,7 +123,7 @@ def proxy_from_env(server: str, env: Mapping[str, str]) -> str | None:
 
 
 def unusable_proxy(proxy: str) -> str:
-    """Why a proxy cannot be used, without its password; empty when it can."""
+    """Why a proxy cannot be used, without its password; empty if it can."""
     try:
         parts = urlsplit(proxy)
         host, _ = parts.hostname, parts.port
@@ -162,8 +147,8 @@ _ENTRY = re.compile(r"(?P<host>\[[^]]*\]|[^:]*|.*:.*:.*?)(:(?P<port>\d+))?")
 def _exempt(host: str, port: int, entry: str) -> bool:
     """Whether one entry of NO_PROXY covers the server.
 
-    It is a name, a domain (`.example.com`, `*.example.com`), an address or a network; a port may
-    follow, and around an IPv6 address brackets.
+    An entry is a name, a domain (`.example.com`, `*.example.com`), an address or a network. It may
+    have a port, and an IPv6 address may have brackets.
     """
     if entry == "*":
         return True

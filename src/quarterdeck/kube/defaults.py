@@ -1,16 +1,16 @@
-"""What the API server fills in by itself, as far as we have to know it.
+"""The defaults of the API server, as far as a comparison needs them.
 
-The server records all fields of an object that we created with POST as ours, those that the server
-filled in too. A field that has the value which the server would fill in again need not be
-removed. The table need not be complete: for a default that is missing here, an object of its
-kind is written once more after it was created, and is settled then.
+The server records all fields of an object that we created with POST as ours, its own defaults too.
+A field with the server's default need not be removed: the server would set it again. The table need
+not be complete: if a default is missing here, an object is written once more after its create, and
+is settled then.
 """
 
 from typing import Any
 
 from quarterdeck.api.meta import Object
 
-# By the end of the path; the longest match counts.
+# By the last parts of the path; the longest match counts.
 _DEFAULTS: dict[tuple[str, ...], Any] = {
     ("fieldRef", "apiVersion"): "v1",
     ("resourceFieldRef", "divisor"): "0",
@@ -82,9 +82,9 @@ _LONGEST = max(len(path) for path in _DEFAULTS)
 
 
 def is_server_default(path: tuple[str, ...], value: Any, parent: Object | None = None) -> bool:
-    """Whether the server would give this value to the field if nobody did.
+    """Whether this value is the server's default for the field.
 
-    In a path `*` is an item of a list; `parent` is what the field is in.
+    In a path `*` is an item of a list; `parent` is the object that contains the field.
     """
     if parent is not None and _follows_sibling(path[-1], value, parent):
         return True
@@ -120,7 +120,7 @@ def _follows_sibling(field: str, value: Any, parent: Object) -> bool:
 
 
 def _pull_policy(image: str) -> str:
-    """What the kubelet does when nobody says: always for the moving tag `latest`."""
+    """The default imagePullPolicy of an image: Always for the tag `latest`."""
     name, digest, _ = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if not digest and tag in ("", "latest") else "IfNotPresent"

@@ -1,6 +1,6 @@
-"""Whether the API server has a kind, by its own list of kinds.
+"""Asks the API server's discovery whether it serves a kind.
 
-A 404 alone does not say so: a load balancer answers one too, for a backend that it does not find.
+A 404 is not enough: a load balancer answers 404 too, if it finds no backend.
 """
 
 from typing import Any, TypeVar
@@ -37,9 +37,9 @@ A = TypeVar("A", _GroupList, _ResourceList)
 
 
 async def is_served(client: Client, resource: Resource[Any]) -> bool:
-    """Whether the server lists the kind, in its scope; a `KubeError` when its list cannot be had.
+    """Whether the server serves the kind, with this scope; `KubeError` if discovery fails.
 
-    A definition that comes again with another scope is another kind: its objects have other paths.
+    A kind that was defined again with another scope is another kind: its objects have other paths.
     """
     if not resource.group:
         path = f"/api/{resource.version}"

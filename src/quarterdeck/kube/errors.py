@@ -1,22 +1,15 @@
-"""What can go wrong between us and the API server.
+"""The errors of requests to the API server.
 
-    KubeError
-    ├── KubeconfigError             the settings are broken; nothing was sent
-    ├── CredentialsError            no token or certificate could be had; nothing was sent
-    ├── ConnectionFailed            no answer; a write may or may not have happened
-    │   └── RequestTimeout          no answer in time
-    ├── UnexpectedAnswer            an answer that is not an object of its kind
-    └── ApiError                    the server said no
-        ├── Unauthorized            401
-        ├── Forbidden               403
-        ├── NotFound                404 by the API server itself
-        ├── Conflict                409 the object changed, or a precondition failed
-        │   └── AlreadyExists       409 on a create
-        ├── Gone                    410 the version asked for is too old; list again
-        ├── Invalid                 422 (and 400, 413), with the fields at fault
-        ├── TooManyRequests         429, with the seconds to wait
-        └── ServerError             5xx
-    A redirect, and a 404 that a proxy made up, is an ApiError of no kind.
+KubeError ├── KubeconfigError             the settings are broken; nothing was sent ├──
+CredentialsError            there is no token or certificate; nothing was sent ├── ConnectionFailed
+no answer; a write may or may not have happened │   └── RequestTimeout          no answer in time
+├── UnexpectedAnswer            an answer that is not an object of its kind └── ApiError the server
+refused ├── Unauthorized            401 ├── Forbidden               403 ├── NotFound 404 from the
+API server itself ├── Conflict                409 the object changed, or a precondition failed │ └──
+AlreadyExists       409 on a create ├── Gone                    410 the requested version is too
+old; list again ├── Invalid                 422 (and 400, 413), with the invalid fields ├──
+TooManyRequests         429, with the seconds to wait └── ServerError             5xx A redirect, or
+a 404 from a proxy, is a plain ApiError.
 
 `str()` of each is one line with the request and the server's reason.
 """
@@ -37,15 +30,15 @@ class KubeError(Exception):
 
 
 class KubeconfigError(KubeError):
-    """A kubeconfig that cannot be used; the one line says what is wrong and where."""
+    """A kubeconfig cannot be used; the message says what is wrong and where, in one line."""
 
 
 class CredentialsError(KubeError):
-    """No credentials could be had; the one line says from where and why."""
+    """There are no credentials; the message says why, in one line."""
 
 
 class ConnectionFailed(KubeError):
-    """No answer came; `sent` says whether the request may have reached the server."""
+    """No answer arrived; `sent` is whether the request may have reached the server."""
 
     def __init__(self, method: str, path: str, why: str, *, sent: bool) -> None:
         super().__init__(f"{method} {path}: {why}")
@@ -55,15 +48,15 @@ class ConnectionFailed(KubeError):
 
 
 class RequestTimeout(ConnectionFailed):
-    """No answer came in time."""
+    """No answer arrived in time."""
 
 
 class UnexpectedAnswer(KubeError):
-    """The server answered with something that is not an object of the kind asked for."""
+    """The answer is not an object of the requested kind."""
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One reason for a refusal: which field, what kind of fault, in words."""
+    """One reason of a refusal: the field, the kind of fault, and a message."""
 
     reason: str = ""
     message: str = ""
@@ -77,7 +70,7 @@ class _Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The `Status` object that the API server answers, or sends in a watch stream."""
+    """The `Status` object that the API server answers, or sends in a watch."""
 
     kind: str = ""
     status: str = ""
@@ -91,7 +84,7 @@ _STATUS: msgspec.json.Decoder[Status] = msgspec.json.Decoder(Status)
 
 
 class ApiError(KubeError):
-    """The server refused; `code` is the HTTP status, `reason` its one-word reason."""
+    """The server refused the request; `code` is the HTTP status, `reason` its one-word reason."""
 
     def __init__(self, method: str, path: str, status: Status, retry_after: float = 0) -> None:
         super().__init__(f"{method} {path}: {_described(status)}")
@@ -106,24 +99,24 @@ class ApiError(KubeError):
 
 
 class Unauthorized(ApiError):
-    """The server does not know who we are (401)."""
+    """The server does not accept our credentials (401)."""
 
 
 class Forbidden(ApiError):
-    """We may not do that, or nobody may (403); `by_role` tells which."""
+    """The request is not allowed (403); `by_role` is whether a right is missing."""
 
     @property
     def by_role(self) -> bool:
-        """Whether a right of ours is missing, and not a quota or somebody's policy says no."""
+        """Whether we lack a right; False if a quota, a policy or a webhook forbids the request."""
         return _BY_ADMISSION.search(self.message) is None
 
 
 class NotFound(ApiError):
-    """There is no such object, or no such kind (404); the API server says so, no proxy."""
+    """There is no such object or no such kind (404), according to the API server, not a proxy."""
 
 
 class Conflict(ApiError):
-    """The object is not what the request said it is, or another manager owns a field (409)."""
+    """The object has changed, a precondition failed, or another manager owns a field (409)."""
 
 
 class AlreadyExists(Conflict):
@@ -131,15 +124,15 @@ class AlreadyExists(Conflict):
 
 
 class Gone(ApiError):
-    """The version asked for is no longer kept (410)."""
+    """The server no longer has the requested version (410)."""
 
 
 class Invalid(ApiError):
-    """The object breaks a rule of its kind; `causes` has the fields at fault."""
+    """The object violates a rule of its kind; `causes` has the invalid fields."""
 
 
 class TooManyRequests(ApiError):
-    """The server is busy; `retry_after` has the seconds that it asks for."""
+    """The server is busy; `retry_after` is the seconds to wait."""
 
 
 class ServerError(ApiError):
@@ -148,11 +141,11 @@ class ServerError(ApiError):
 
 _BY_ADMISSION = re.compile(
     r"^admission webhook "
-    # An authorizer speaks of the user, and these two of rights that the user has to have.
+    # An authorizer names the user; the other two are about rights that the user lacks.
     r'| is forbidden: (?!user "|cannot set blockOwnerDeletion|.* attempting to grant )',
     re.IGNORECASE,
 )
-"""How the server says that the request may be made, but not this object."""
+"""Matches the message if admission, not authorization, forbids the request."""
 _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
     401: Unauthorized,
@@ -165,13 +158,13 @@ _BY_CODE: dict[int, type[ApiError]] = {
     429: TooManyRequests,
 }
 _UNKNOWN_PATH = b"404 page not found"
-"""What an API server answers, in place of a Status, about a kind that it does not have."""
+"""The API server's answer, in place of a Status, for a kind that it does not serve."""
 
 
 def api_error(
     method: str, path: str, code: int, body: bytes, retry_after: str | None = None
 ) -> ApiError:
-    """The exception for an answer; a proxy's page instead of a Status is quoted in short."""
+    """The exception for an answer; of a proxy's page in place of a Status it quotes the start."""
     status = parse_status(body)
     if status is not None:
         status = msgspec.structs.replace(status, code=code)
@@ -181,7 +174,7 @@ def api_error(
         said = "redirects are not followed"
     status = Status(message=said, code=code)
     if code == 404 and body.strip() != _UNKNOWN_PATH:
-        # A load balancer's page. Who would believe it would delete what is still there.
+        # A load balancer's page. A cache that took it for a NotFound would drop existing objects.
         return ApiError(method, path, status, seconds(retry_after))
     return error_from_status(method, path, status, retry_after)
 
@@ -189,7 +182,7 @@ def api_error(
 def error_from_status(
     method: str, path: str, status: Status, retry_after: str | None = None
 ) -> ApiError:
-    """The exception for a Status, as it comes in an answer or in a watch stream."""
+    """The exception for a Status in an answer or in a watch."""
     kind = _BY_CODE.get(status.code, ServerError if status.code >= 500 else ApiError)
     if is_secret(path) and kind in (Invalid, ServerError, ApiError):
         status = _unquoted(status)
@@ -199,7 +192,7 @@ def error_from_status(
 
 
 def _unquoted(status: Status) -> Status:
-    """The same refusal without the server's words, which may quote the value that it refuses."""
+    """The Status without the server's messages, which may quote the refused value."""
     details = status.details
     if details is not None:
         causes = [msgspec.structs.replace(cause, message="") for cause in details.causes or ()]
@@ -209,7 +202,7 @@ def _unquoted(status: Status) -> Status:
 
 
 def parse_status(body: bytes | msgspec.Raw) -> Status | None:
-    """The Status in an answer; None when it is something else."""
+    """The Status in an answer; None if it is something else."""
     try:
         status = _STATUS.decode(body)
     except msgspec.MsgspecError:
@@ -218,7 +211,7 @@ def parse_status(body: bytes | msgspec.Raw) -> Status | None:
 
 
 def seconds(retry_after: str | None) -> float:
-    """The wait that a Retry-After header asks for; 0 without one (dates are not used here)."""
+    """The seconds in a Retry-After header; 0 without one, or for a date."""
     try:
         wait = float(retry_after or 0)
     except ValueError:
@@ -227,7 +220,7 @@ def seconds(retry_after: str | None) -> float:
 
 
 def _described(status: Status) -> str:
-    """Code, reason and message on one line, without saying anything twice."""
+    """Code, reason and message on one line."""
     message = " ".join(status.message.split())
     head = " ".join(part for part in (str(status.code or ""), status.reason) if part)
     return f"{head}: {message}" if message else head

@@ -1,8 +1,8 @@
 """Reads a `Connection` from kubeconfig files, as kubectl does.
 
-Several files in KUBECONFIG are merged: the first to name a cluster, user or context wins, and
-paths inside a file are relative to it. What cannot be used is a `KubeconfigError` of one line
-that names the file, the entry and the field. Verification of TLS cannot be switched off.
+Several files in KUBECONFIG are merged: the first file with a cluster, user or context wins, and
+paths inside a file are relative to it. Errors are `KubeconfigError` with one line that names the
+file, the entry and the field. TLS verification cannot be switched off.
 """
 
 import base64
@@ -33,9 +33,9 @@ from quarterdeck.kube.connection import (
 )
 from quarterdeck.kube.errors import KubeconfigError
 from quarterdeck.kube.kubeconfig_files import (
-    Entry,
     Exec,
     KubeconfigCluster,
+    KubeconfigEntry,
     KubeconfigUser,
     kubeconfig_files,
     read_and_merge,
@@ -51,8 +51,8 @@ def load_kubeconfig(
 ) -> Connection:
     """The connection that a context describes.
 
-    Files are `path` alone if given, else those in KUBECONFIG, else `~/.kube/config`; the
-    context is the current one unless named.
+    The file is `path` if given, else those in KUBECONFIG, else `~/.kube/config`. Without `context`
+    it is the current context.
     """
     env = os.environ if env is None else env
     files = kubeconfig_files(path, env)
@@ -73,7 +73,7 @@ def load_kubeconfig(
         raise chosen.error(
             f"cluster {chosen.value.cluster!r} is not defined; there are: {_names(merged.clusters)}"
         )
-    user = Entry(chosen.file, chosen.what, KubeconfigUser())
+    user = KubeconfigEntry(chosen.file, chosen.what, KubeconfigUser())
     if chosen.value.user:
         found = merged.users.get(chosen.value.user)
         if found is None:
@@ -89,8 +89,8 @@ def _names(entries: Mapping[str, object]) -> str:
 
 
 def _connection(
-    cluster: Entry[KubeconfigCluster],
-    user: Entry[KubeconfigUser],
+    cluster: KubeconfigEntry[KubeconfigCluster],
+    user: KubeconfigEntry[KubeconfigUser],
     namespace: str,
     env: Mapping[str, str],
 ) -> Connection:
@@ -110,7 +110,7 @@ def _connection(
     )
 
 
-def _server(cluster: Entry[KubeconfigCluster]) -> str:
+def _server(cluster: KubeconfigEntry[KubeconfigCluster]) -> str:
     server = cluster.value.server
     if not server:
         raise cluster.error("server is not set")
@@ -133,7 +133,7 @@ def _server(cluster: Entry[KubeconfigCluster]) -> str:
     return server.rstrip("/")
 
 
-def _tls(cluster: Entry[KubeconfigCluster]) -> ssl.SSLContext:
+def _tls(cluster: KubeconfigEntry[KubeconfigCluster]) -> ssl.SSLContext:
     settings = cluster.value
     if settings.insecure_skip_tls_verify:
         raise cluster.error(
@@ -153,15 +153,15 @@ def _tls(cluster: Entry[KubeconfigCluster]) -> ssl.SSLContext:
         raise cluster.error(f"{field} has no certificate in PEM form") from error
 
 
-def _authority_file(cluster: Entry[KubeconfigCluster]) -> Path | None:
-    """The file that the authorities are in, unless they are in the kubeconfig itself."""
+def _authority_file(cluster: KubeconfigEntry[KubeconfigCluster]) -> Path | None:
+    """The file with the authorities; None if they are in the kubeconfig itself."""
     c = cluster.value
     if c.certificate_authority_data or not c.certificate_authority:
         return None
     return cluster.path(c.certificate_authority)
 
 
-def _client_certificate(user: Entry[KubeconfigUser], tls: ssl.SSLContext | None) -> None:
+def _client_certificate(user: KubeconfigEntry[KubeconfigUser], tls: ssl.SSLContext | None) -> None:
     u = user.value
     certificate = key = ""
     if u.client_certificate_data:
@@ -187,9 +187,9 @@ def _client_certificate(user: Entry[KubeconfigUser], tls: ssl.SSLContext | None)
 
 
 def _rotating(
-    user: Entry[KubeconfigUser], tls: ssl.SSLContext | None, others: Credentials
+    user: KubeconfigEntry[KubeconfigUser], tls: ssl.SSLContext | None, others: Credentials
 ) -> Credentials:
-    """The credentials; a certificate that is in files is followed as they change."""
+    """The credentials; a client certificate in files is loaded again when the files change."""
     u = user.value
     inline = u.client_certificate_data or u.client_key_data
     if tls is None or inline or not u.client_certificate:
@@ -198,8 +198,8 @@ def _rotating(
 
 
 def _credentials(
-    user: Entry[KubeconfigUser],
-    cluster: Entry[KubeconfigCluster],
+    user: KubeconfigEntry[KubeconfigUser],
+    cluster: KubeconfigEntry[KubeconfigCluster],
     tls: ssl.SSLContext | None,
     env: Mapping[str, str],
 ) -> Credentials:
@@ -209,7 +209,7 @@ def _credentials(
     if u.auth_provider is not None:
         name = u.auth_provider.get("name", "")
         raise user.error(f"auth-provider {name!r} is not supported here; use exec or a token")
-    # As kubectl: the file wins over a token that may have been copied out of it.
+    # As in kubectl: the file wins over a token, which may be a copy of it.
     if u.token_file:
         path = user.path(u.token_file)
         if not path.is_file():
@@ -226,7 +226,7 @@ def _credentials(
 
 
 def _exec_settings(
-    user: Entry[KubeconfigUser], plugin: Exec, cluster: Entry[KubeconfigCluster]
+    user: KubeconfigEntry[KubeconfigUser], plugin: Exec, cluster: KubeconfigEntry[KubeconfigCluster]
 ) -> ExecSettings:
     if plugin.api_version not in _EXEC_VERSIONS:
         raise user.error(
@@ -253,8 +253,8 @@ def _exec_settings(
     )
 
 
-def _cluster_info(cluster: Entry[KubeconfigCluster]) -> dict[str, Any]:
-    """What a plugin that asks for it is told about the cluster."""
+def _cluster_info(cluster: KubeconfigEntry[KubeconfigCluster]) -> dict[str, Any]:
+    """The cluster's settings, for a plugin that asks for them."""
     c = cluster.value
     info: dict[str, Any] = {"server": c.server}
     if c.tls_server_name:
@@ -272,14 +272,14 @@ def _cluster_info(cluster: Entry[KubeconfigCluster]) -> dict[str, Any]:
     return info
 
 
-def _proxy(cluster: Entry[KubeconfigCluster]) -> str | None:
+def _proxy(cluster: KubeconfigEntry[KubeconfigCluster]) -> str | None:
     proxy = cluster.value.proxy_url
     if proxy and (why := unusable_proxy(proxy)):
         raise cluster.error(f"proxy-url {why}")
     return proxy or None
 
 
-def _impersonation(user: Entry[KubeconfigUser]) -> dict[str, str | Sequence[str]]:
+def _impersonation(user: KubeconfigEntry[KubeconfigUser]) -> dict[str, str | Sequence[str]]:
     u = user.value
     headers: dict[str, str | Sequence[str]] = {}
     if u.impersonate:
@@ -301,7 +301,7 @@ _HEADER_NAME = frozenset("!#$&'*+-.^_`|~" + string.ascii_letters + string.digits
 
 
 def _escaped(extra: str) -> str:
-    """A key as a part of a header's name; the server takes `%2F` for the `/` of a domain's key."""
+    """A key as part of a header name; the server decodes `%2F` as the `/` after a domain."""
     return "".join(
         chr(byte) if chr(byte) in _HEADER_NAME else f"%{byte:02X}" for byte in extra.encode()
     )

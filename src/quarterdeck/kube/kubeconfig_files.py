@@ -1,7 +1,7 @@
-"""The kubeconfig files themselves: which there are, what is in them, and their merging.
+"""Finds, reads and merges kubeconfig files.
 
-The first file to name a cluster, user or context wins. Each entry remembers its file, because
-paths inside it are relative to that file and an error names it.
+The first file with a cluster, user or context wins. Each entry has its file, because paths in it
+are relative to that file and errors name it.
 """
 
 import base64
@@ -17,7 +17,7 @@ from quarterdeck.kube.errors import KubeconfigError
 
 
 class KubeconfigCluster(msgspec.Struct, rename="kebab"):
-    """Where a server is, and how its certificate is verified."""
+    """The address of a server, and how its certificate is verified."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -48,7 +48,7 @@ class Exec(msgspec.Struct, rename="camel"):
 
 
 class KubeconfigUser(msgspec.Struct, rename="kebab"):
-    """Who we are."""
+    """The credentials of a user."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -67,7 +67,7 @@ class KubeconfigUser(msgspec.Struct, rename="kebab"):
 
 
 class Context(msgspec.Struct, rename="kebab"):
-    """A user at a cluster."""
+    """A cluster and a user."""
 
     cluster: str = ""
     user: str = ""
@@ -89,7 +89,7 @@ class _NamedContext(msgspec.Struct):
     context: Context = msgspec.field(default_factory=Context)
 
 
-class _File(msgspec.Struct, rename="kebab"):
+class _Kubeconfig(msgspec.Struct, rename="kebab"):
     clusters: list[_NamedCluster] | None = None
     users: list[_NamedUser] | None = None
     contexts: list[_NamedContext] | None = None
@@ -99,32 +99,31 @@ class _File(msgspec.Struct, rename="kebab"):
 E = TypeVar("E")
 
 
-class Entry(msgspec.Struct, Generic[E], frozen=True):
-    """A cluster, user or context, and where it is written."""
+class KubeconfigEntry(msgspec.Struct, Generic[E], frozen=True):
+    """A cluster, user or context, and its file."""
 
     file: Path
     what: str
     value: E
 
     def error(self, why: str) -> KubeconfigError:
-        """What is wrong with the entry, with where it is."""
+        """An error about the entry, with its file and name."""
         return KubeconfigError(f"{self.file}: {self.what}: {why}")
 
     def path(self, relative: str) -> Path:
-        """A path that the entry names; relative ones start at the entry's file."""
+        """A path in the entry; a relative path starts at the directory of the entry's file."""
         return self.file.parent / relative
 
     def decoded(self, field: str, data: str) -> str:
         """The PEM text in a `...-data` field."""
         try:
-            # Line breaks come from `base64` itself, which wraps; other text beside the PEM blocks
-            # is a comment in whatever encoding.
+            # `base64` wraps lines; text beside the PEM blocks is a comment in any encoding.
             return base64.b64decode("".join(data.split()), validate=True).decode(errors="replace")
         except (binascii.Error, ValueError) as error:
             raise self.error(f"{field} is not base64 of PEM text") from error
 
     def text(self, field: str, relative: str) -> str:
-        """The content of a file that a field names."""
+        """The content of the file that a field names."""
         path = self.path(relative)
         try:
             return path.read_bytes().decode(errors="replace")
@@ -135,14 +134,14 @@ class Entry(msgspec.Struct, Generic[E], frozen=True):
 class Merged(msgspec.Struct):
     """All entries of all files, by name."""
 
-    clusters: dict[str, Entry[KubeconfigCluster]] = {}
-    users: dict[str, Entry[KubeconfigUser]] = {}
-    contexts: dict[str, Entry[Context]] = {}
+    clusters: dict[str, KubeconfigEntry[KubeconfigCluster]] = {}
+    users: dict[str, KubeconfigEntry[KubeconfigUser]] = {}
+    contexts: dict[str, KubeconfigEntry[Context]] = {}
     current: str = ""
 
 
 def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Path]:
-    """The files to read; missing ones are left out only if KUBECONFIG names several."""
+    """The files to read; missing files are left out only if KUBECONFIG names several."""
     if path is not None:
         return [Path(path)]
     if listed := [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]:
@@ -157,15 +156,15 @@ def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Pa
 
 
 def read_and_merge(files: Sequence[Path]) -> Merged:
-    """All entries of these files; of several, empty ones are left out."""
+    """All entries of these files; empty files are ignored if another has content."""
     read = [(file, _read(file)) for file in files]
     if all(content is None for _, content in read):
         raise KubeconfigError(f"{files[0]}: is empty")
     return _merge([(file, content) for file, content in read if content is not None])
 
 
-def _read(file: Path) -> _File | None:
-    # Here, because a process in a pod has no kubeconfig to read.
+def _read(file: Path) -> _Kubeconfig | None:
+    # Imported here, because a process in a pod reads no kubeconfig.
     import yaml
 
     try:
@@ -181,19 +180,19 @@ def _read(file: Path) -> _File | None:
     if parsed is None:
         return None
     try:
-        return msgspec.convert(_without_nulls(parsed), _File)
+        return msgspec.convert(_without_nulls(parsed), _Kubeconfig)
     except msgspec.ValidationError as error:
         raise KubeconfigError(f"{file}: {_readable(error)}") from error
 
 
 def _without_nulls(value: Any) -> Any:
-    """The same without fields that are null, which mean what absent ones do."""
+    """The value without null fields, which mean the same as absent ones."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        # An extension is not ours: an exec plugin gets it as it is.
+        # An exec plugin gets its extension unchanged.
         name: field if name == "extension" else _without_nulls(field)
         for name, field in value.items()
         if field is not None
@@ -207,16 +206,20 @@ def _readable(error: msgspec.ValidationError) -> str:
     return f"{field}: {why}" if field else why
 
 
-def _merge(files: Sequence[tuple[Path, _File]]) -> Merged:
+def _merge(files: Sequence[tuple[Path, _Kubeconfig]]) -> Merged:
     merged = Merged()
     for file, content in files:
         merged.current = merged.current or content.current_context
         for c in content.clusters or ():
-            merged.clusters.setdefault(c.name, Entry(file, f"cluster {c.name!r}", c.cluster))
+            merged.clusters.setdefault(
+                c.name, KubeconfigEntry(file, f"cluster {c.name!r}", c.cluster)
+            )
         for u in content.users or ():
             merged.users.setdefault(
-                u.name, Entry(file, f"user {u.name!r}", u.user or KubeconfigUser())
+                u.name, KubeconfigEntry(file, f"user {u.name!r}", u.user or KubeconfigUser())
             )
         for x in content.contexts or ():
-            merged.contexts.setdefault(x.name, Entry(file, f"context {x.name!r}", x.context))
+            merged.contexts.setdefault(
+                x.name, KubeconfigEntry(file, f"context {x.name!r}", x.context)
+            )
     return merged

@@ -1,7 +1,7 @@
 """Counts requests under the name that dashboards know: `rest_client_requests_total`.
 
-They are counted in plain integers, which become Prometheus samples when somebody asks: so a client
-needs no library for them.
+Plain integers count them, which become Prometheus samples at a scrape, so a client needs no
+library.
 """
 
 import time
@@ -26,16 +26,16 @@ class _Count:
 
 
 class RequestMetrics(Collector):
-    """One counter for all clients of a process."""
+    """Counts the requests of all clients of a process."""
 
     def __init__(self, registry: "CollectorRegistry | None" = None) -> None:
-        """Count for a registry, or for one that registers this later."""
+        """Register with this registry; without one, the caller registers the counter later."""
         self._counts: dict[tuple[str, str, str], _Count] = {}
         if registry is not None:
             registry.register(self)
 
     def count(self, code: str, method: str, host: str) -> None:
-        """Count one answered request; the code of an unanswered one is `<error>`."""
+        """Count one request; the code of a request without an answer is `<error>`."""
         labels = (code, method, host)
         count = self._counts.get(labels)
         if count is None:

@@ -1,4 +1,4 @@
-"""Where on the server a request goes: paths that cannot be led astray, and selectors."""
+"""The paths and queries of requests, safe against names that change the path."""
 
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ def collection(resource: Resource[Any], namespace: str = "") -> str:
 def object_path(
     resource: Resource[Any], name: str, namespace: str = "", subresource: str = ""
 ) -> str:
-    """The path of one object; never that of its collection, which a DELETE would empty."""
+    """The path of one object; never that of all objects, which a DELETE would delete."""
     if not name:
         raise ValueError(f"the name of a {resource.kind} is empty")
     if resource.namespaced and not namespace:
@@ -23,7 +23,7 @@ def object_path(
 
 
 def selectors(label_selector: str, field_selector: str, name: str = "") -> dict[str, str]:
-    """The query parameters that make the server leave out what is not wanted."""
+    """The query parameters of these selectors."""
     fields = [field_selector] if field_selector else []
     if name:
         fields.append(f"metadata.name={name}")
@@ -32,7 +32,7 @@ def selectors(label_selector: str, field_selector: str, name: str = "") -> dict[
 
 
 def _escaped(segment: str) -> str:
-    """One path segment; a name from outside cannot climb to another path."""
+    """One path segment, escaped so that a name cannot change the path."""
     if segment in (".", ".."):
         raise ValueError(f"{segment!r} is not a name")
     return quote(segment, safe=":@")

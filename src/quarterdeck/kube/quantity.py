@@ -1,4 +1,4 @@
-"""Quantities (`500m`, `1Gi`) by value, and the places of an object where they live."""
+"""The values of quantities (`500m`, `1Gi`), and the fields that have them."""
 
 import re
 from fractions import Fraction
@@ -13,7 +13,7 @@ _SUFFIXES = {
     **{f"{s}i": Fraction(1024**n) for n, s in enumerate("KMGTPE", start=1)},
 }
 
-# A map of these names has quantities as values; a field of those names is one itself.
+# Maps with these names have quantities as values.
 _MAPS = frozenset(
     {
         "limits",
@@ -46,5 +46,5 @@ def parse_quantity(text: str | int | float) -> Fraction | None:
 
 
 def holds_quantity(path: tuple[str, ...]) -> bool:
-    """Whether the field at a path is a quantity, which the server writes in its own form."""
+    """Whether the field at a path is a quantity, which the server may store in another form."""
     return path[-1:] != () and (path[-1] in _FIELDS or (len(path) > 1 and path[-2] in _MAPS))

@@ -1,19 +1,18 @@
-"""Decides what of a body may be written to a log; used at verbosity 8 and up.
+"""Removes secrets from a body before it is logged, at verbosity 8 and up.
 
-What is shown is what is known to be harmless, not what does not look like a secret:
+It shows what is known to be harmless, and hides everything else:
 
-- Nothing of a Secret but its name. Of a body that is no JSON, or longer than READABLE, its size.
+- Of a Secret only its name; of a body that is not JSON or longer than MAX_PARSED only its size.
 - The data of ConfigMaps, the values of environment variables and headers, arguments and commands
-  as lengths only, unless their name is on a list of harmless ones.
-- A field whose name is that of a secret is hidden, a text or a list of them.
-- A text of several lines, with braces or of over LONGEST characters as its length; what a refusal
-  says, which may quote what was refused, too. In other texts words are hidden that are a token,
-  a password in an address, or come after the name of a secret.
+  only as lengths, unless their name is on a list of harmless names.
+- A field with the name of a secret is hidden, be it a text or a list of texts.
+- A text of several lines, with braces or of over MAX_TEXT characters only as its length; so is
+  the message of a refusal, which may quote the refused value. In other texts a word is hidden
+  if it is a token, a password in an address, or comes after the name of a secret.
 
-When in doubt it is hidden: a line too little can be asked for elsewhere, a secret in a log cannot
-be taken back. The server's record of who owns which field is left out too: it is longer than all
-the rest. Every step is linear in the size of the body, which is bounded: this runs in the event
-loop.
+When in doubt a value is hidden: it can be read elsewhere, but a secret in a log cannot be taken
+back. managedFields are left out too, because they are longer than the rest. Every step is linear in
+the size of the body, which is bounded: this runs in the event loop.
 """
 
 import re
@@ -21,12 +20,12 @@ from typing import Any
 
 import msgspec
 
-LIMIT = 10_000
-"""Characters of a body that are written."""
-READABLE = 200_000
-"""Bytes of a body that are looked through; of a longer one only its size is written."""
-LONGEST = 1000
-"""Characters of a text that is shown."""
+MAX_LOGGED = 10_000
+"""The most characters of a body that are logged."""
+MAX_PARSED = 200_000
+"""The most bytes of a body that are parsed; of a longer body only the size is logged."""
+MAX_TEXT = 1000
+"""The most characters of a text that is shown."""
 HIDDEN = "<hidden>"
 
 _SECRET_PATHS = re.compile(
@@ -75,36 +74,36 @@ _HARMLESS_OPTIONS = frozenset(
 )
 _BETWEEN_WORDS = re.compile(r"""([\s"'`,;(){}\[\]<>\\]+)""")
 _DOCUMENT_MARKS = ("\n", "{", "PRIVATE KEY")
-"""A text with one of these is a document, and what is in it is not known."""
+"""A text with one of these is a document of unknown content."""
 _SCHEMES = ("bearer", "basic")
 _LONG_WORD = 24
-"""Characters; a word this long with capitals, small letters and digits is no word."""
+"""A word of this many characters with capitals, small letters and digits is a key or a token."""
 _STATUS_FIELDS = ("kind", "apiVersion", "status", "reason", "code")
 _CAUSE_FIELDS = ("reason", "field")
 
 
 def is_secret(path: str) -> bool:
-    """Whether what is read and written at this path is a secret as a whole."""
+    """Whether the whole body of requests to this path is secret."""
     return _SECRET_PATHS.search(path) is not None
 
 
 def loggable(path: str, body: bytes) -> str:
-    """The body as text without secrets: none at all where the resource is one."""
+    """The body as text without secrets; only its size if the resource is secret."""
     if not body:
         return ""
     if is_secret(path):
         return f"<{len(body)} bytes, secret>"
-    if len(body) > READABLE:
+    if len(body) > MAX_PARSED:
         return f"<{len(body)} bytes>"
     try:
         text = msgspec.json.encode(_shown("", msgspec.json.decode(body))).decode()
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return f"<{len(body)} bytes, not JSON>"
-    return text if len(text) <= LIMIT else f"{text[:LIMIT]}… ({len(text)} characters)"
+    return text if len(text) <= MAX_LOGGED else f"{text[:MAX_LOGGED]}… ({len(text)} characters)"
 
 
 def _shown(name: str, value: Any) -> Any:
-    """What may be seen of the value of a field of this name."""
+    """The value of a field of this name, without secrets."""
     match value:
         case str():
             if value and _names_secret(name):
@@ -139,7 +138,7 @@ def _shown_fields(name: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named_value(entry: dict[str, Any], value: Any) -> Any:
-    """The value beside a name (a variable, a header) or beside a path (a patch)."""
+    """The value of an entry with a name (a variable, a header) or a path (a patch)."""
     if isinstance(path := entry.get("path"), str):
         *parents, field = path.split("/")
         hides = _OPAQUE.union(_COMMANDS, {"env"}).intersection(parents)
@@ -151,7 +150,7 @@ def _named_value(entry: dict[str, Any], value: Any) -> Any:
 
 
 def _argument(text: str) -> str:
-    """An argument of a command; whole if it is an option that is known to be harmless."""
+    """An argument of a command; shown only if it is a harmless option."""
     option, equals, _ = text.partition("=")
     name = option.removeprefix("--")
     if name != option and name in _HARMLESS_OPTIONS:
@@ -170,7 +169,7 @@ def _only_named(secret: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusal(status: dict[str, Any]) -> dict[str, Any]:
-    """An answer that is a Status: why, and about which fields, without what it quotes."""
+    """A Status with its reason and fields, without messages, which may quote values."""
     shown = {field: status[field] for field in _STATUS_FIELDS if field in status}
     if message := status.get("message"):
         shown["message"] = _size(str(message))
@@ -186,7 +185,7 @@ def _refusal(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names_secret(name: str) -> bool:
-    return len(name) <= LONGEST and _SECRET_NAMES.search(name) is not None
+    return len(name) <= MAX_TEXT and _SECRET_NAMES.search(name) is not None
 
 
 def _size(text: str) -> str:
@@ -194,8 +193,8 @@ def _size(text: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """A short line without the words of it that are secret; of any other text its length."""
-    if len(text) > LONGEST or any(mark in text for mark in _DOCUMENT_MARKS):
+    """A short line without its secret words; of any other text the length."""
+    if len(text) > MAX_TEXT or any(mark in text for mark in _DOCUMENT_MARKS):
         return _size(text)
     words = _BETWEEN_WORDS.split(text)
     before = ""
@@ -204,18 +203,18 @@ def _without_secrets(text: str) -> str:
         if not word:
             continue
         words[index] = _word(word, before)
-        # `password = X` and `password: X` are three words, and two.
+        # `password = X` is three words, `password: X` is two.
         before = f"{before}=" if word in ("=", ":", ":=") else word
     return "".join(words)
 
 
 def _word(word: str, before: str) -> str:
-    """The word, or what of it may be seen after the word before it."""
+    """The word without its secret part, given the word before it."""
     if word in ("=", ":", ":="):
         return word
-    told = before.rstrip(":=")
-    is_named = told != before or before.startswith("-")
-    if told.lower() in _SCHEMES or (is_named and told and _names_secret(told)):
+    label = before.rstrip(":=")
+    is_named = label != before or before.startswith("-")
+    if label.lower() in _SCHEMES or (is_named and label and _names_secret(label)):
         return HIDDEN
     name, sign, value = _assignment(word)
     if sign and value and _names_secret(name):
@@ -228,13 +227,13 @@ def _word(word: str, before: str) -> str:
 
 
 def _assignment(word: str) -> tuple[str, str, str]:
-    """A word of the form `name=value` or `name:value`, in its parts."""
+    """The parts of a word of the form `name=value` or `name:value`."""
     at = min((found for found in (word.find("="), word.find(":")) if found >= 0), default=-1)
     return (word[:at], word[at], word[at + 1 :]) if at >= 0 else (word, "", "")
 
 
 def _is_opaque(word: str) -> bool:
-    """Whether a word is a token or a key: long, with letters of both sorts and digits."""
+    """Whether a word is a token or a key: long, with capitals, small letters and digits."""
     return word.startswith("eyJ") or (
         len(word) >= _LONG_WORD
         and any(map(str.isdigit, word))

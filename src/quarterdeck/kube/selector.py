@@ -1,8 +1,7 @@
-"""Label selectors as values: matchLabels and matchExpressions, their text form, and who matches.
+"""Label selectors: matchLabels and matchExpressions, their text form, and matching.
 
-The server evaluates them for lists and watches; we do so for the answers to our own writes, which
-go into a cache only if the cache's selector would have let them through, and for decisions of
-operators. Pure.
+The server evaluates them for lists and watches. We evaluate them for the answers to our own writes,
+which go into a cache only if its selector matches, and for operators. Pure.
 """
 
 import re
@@ -12,7 +11,7 @@ from typing import Literal
 import msgspec
 
 Labels = Mapping[str, str]
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 _SPLIT = re.compile(r",(?![^(]*\))")  # commas, but not those inside `in (a, b)`
 _SET = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)$")
@@ -24,7 +23,7 @@ class LabelRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of matchExpressions."""
 
     key: str
-    operator: Operator
+    operator: SelectorOperator
     values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -33,7 +32,7 @@ class LabelRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"label selector: {self.operator} of {self.key!r} {need}")
 
     def matches(self, labels: Labels) -> bool:
-        """Whether these labels satisfy it; NotIn is satisfied by the lack of the label too."""
+        """Whether these labels match; NotIn also matches without the label."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -58,14 +57,14 @@ class LabelRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Objects by their labels, as `spec.selector` of a Deployment has it; empty, it is all."""
+    """Selects objects by their labels, as `spec.selector` of a Deployment; empty selects all."""
 
     match_labels: Mapping[str, str] = {}
     match_expressions: tuple[LabelRequirement, ...] = ()
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that a selected object has for certain."""
+        """The labels that every selected object has."""
         present = (it.key for it in self.match_expressions if it.operator in ("In", "Exists"))
         return frozenset((*self.match_labels, *present))
 
@@ -76,7 +75,7 @@ class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
         )
 
     def __str__(self) -> str:
-        """The text form, as kubectl and the API server's queries have it; always the same one."""
+        """The text form of kubectl and of queries; equal selectors have the same text."""
         equal = [f"{key}={value}" for key, value in sorted(self.match_labels.items())]
         return ",".join([*equal, *sorted(map(str, self.match_expressions))])
 
@@ -86,12 +85,12 @@ EVERYTHING = LabelSelector()
 
 
 def parse_selector(text: str) -> LabelSelector:
-    """The selector that a text in kubectl's syntax means."""
+    """The selector of a text in kubectl's syntax."""
     equal: dict[str, str] = {}
     others: list[LabelRequirement] = []
     for part in filter(None, (part.strip() for part in _SPLIT.split(text))):
         key, operator, values = _parsed(part)
-        # Twice the same key with two values is no mistake: nothing matches it.
+        # The same key twice with two values is allowed, and matches nothing.
         if operator == "In" and len(values) == 1 and key not in equal:
             equal[key] = values[0]
         else:
@@ -99,7 +98,7 @@ def parse_selector(text: str) -> LabelSelector:
     return LabelSelector(match_labels=equal, match_expressions=tuple(others))
 
 
-def _parsed(text: str) -> tuple[str, Operator, tuple[str, ...]]:
+def _parsed(text: str) -> tuple[str, SelectorOperator, tuple[str, ...]]:
     if match := _SET.match(text):
         values = tuple(value.strip() for value in match["values"].split(","))
         return match["key"], "In" if match["op"] == "in" else "NotIn", values

@@ -1,4 +1,4 @@
-"""The API server's clock: its last answer's, plus the time since on a clock that never jumps."""
+"""The API server's time: that of its last answer, plus the time since on a monotonic clock."""
 
 import time
 from collections.abc import Callable
@@ -7,23 +7,23 @@ from email.utils import parsedate_to_datetime
 
 
 def boot_clock() -> float:
-    """Seconds since boot; unlike the monotonic clock it counts a machine's sleep too."""
+    """Seconds since boot; unlike `time.monotonic` it counts while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class ServerClock:
-    """The time of day as the server has it, to the second."""
+    """The server's time of day, in whole seconds."""
 
     def __init__(self, clock: Callable[[], float] = boot_clock) -> None:
         self._clock = clock
         self._date = ""
-        self._heard = 0.0
+        self._updated_at = 0.0
 
-    def hear(self, date: str | None) -> None:
-        """Take the Date header of an answer that came just now."""
-        # Read only when somebody asks: most processes never do.
+    def update(self, date: str | None) -> None:
+        """Store the Date header of an answer that has just arrived."""
+        # Parsed only in `now`: most processes never call it.
         if date:
-            self._date, self._heard = date, self._clock()
+            self._date, self._updated_at = date, self._clock()
 
     def now(self) -> datetime | None:
         """The server's time now; None before its first answer."""
@@ -31,5 +31,5 @@ class ServerClock:
             said = parsedate_to_datetime(self._date)
         except ValueError:
             return None
-        since = timedelta(seconds=self._clock() - self._heard)
+        since = timedelta(seconds=self._clock() - self._updated_at)
         return said.replace(tzinfo=said.tzinfo or UTC) + since

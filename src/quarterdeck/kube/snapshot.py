@@ -1,8 +1,8 @@
-"""All objects of a resource at one version: from a watch that begins with them, or from a list.
+"""All objects of a resource at one version, from a watch that starts with them or from a list.
 
-The watch (a "streaming list") is first choice. It is as recent as a read from the storage, as quick
-as a list, and needs no more memory than the objects do, where a list is held as bytes beside them.
-Not every server can do it, and those that cannot show it in different ways: `cannot_stream`.
+The watch (a "streaming list") is the first choice. It is as recent as a read from the storage, as
+quick as a list, and needs less memory: the bytes of a list are held beside the objects. Not every
+server supports it; `cannot_stream` recognises the errors of those that do not.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, TypedObject
-from quarterdeck.kube.client import PAGE, Client
+from quarterdeck.kube.client import PAGE_SIZE, Client
 from quarterdeck.kube.codec import (
     MALFORMED,
     Added,
@@ -20,9 +20,9 @@ from quarterdeck.kube.codec import (
     Deleted,
     Event,
     Failure,
-    Listing,
+    ListPage,
     Modified,
-    Unreadable,
+    UnreadableObject,
 )
 from quarterdeck.kube.errors import (
     ApiError,
@@ -41,36 +41,37 @@ log = get_logger("kube.cache")
 T = TypeVar("T", bound="TypedObject | Object")
 
 STREAM_QUERY = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-"""Makes a watch begin with all objects; no resourceVersion, so as recent as the storage."""
-SILENCE = 10.0
-"""Seconds without a byte after which a server that owes us objects is asked for a list instead."""
+"""Makes a watch start with all objects; without a resourceVersion it is as recent as the
+storage."""
+SILENCE_TIMEOUT = 10.0
+"""Seconds without a byte of the initial objects after which a list is tried instead."""
 
 
 class Snapshot(Generic[T]):
-    """The objects, as far as they have come. Pure."""
+    """Collects the objects as they arrive. Pure."""
 
     def __init__(self, codec: Codec[T]) -> None:
         self.objects: dict[Key, T] = {}
         self.unreadable: set[Key] = set()
-        """Those that could not be decoded."""
+        """The keys of objects that could not be decoded."""
         self.version = 0
-        """The version of the whole, when it is complete."""
+        """The resource version of the snapshot, once it is complete."""
         self.complete = False
         self._codec = codec
 
-    def take_page(self, page: Listing[T]) -> None:
-        """Gather from one page of a list."""
+    def add_page(self, page: ListPage[T]) -> None:
+        """Add the objects of one page of a list."""
         identify = self._codec.identify
         for obj in page.items:
             try:
                 self.objects[identify(obj)[0]] = obj
             except MALFORMED as error:
-                self.unreadable.add(self._codec.name_malformed(obj, error))
+                self.unreadable.add(self._codec.log_malformed(obj, error))
         self.unreadable.update(page.unreadable)
         self.version, self.complete = int(page.resource_version), not page.next
 
-    def take(self, events: Sequence[Event[T]]) -> Sequence[Event[T]]:
-        """Gather from some events; given back are those that come after the last object."""
+    def add_events(self, events: Sequence[Event[T]]) -> Sequence[Event[T]]:
+        """Add the objects of these events; return the events after the end of the snapshot."""
         for number, event in enumerate(events):
             if isinstance(event, Failure):
                 return events[number:]
@@ -80,12 +81,12 @@ class Snapshot(Generic[T]):
                     return events[number + 1 :]
             else:
                 try:
-                    self._take_one(event)
+                    self._add(event)
                 except MALFORMED as error:
-                    self._take_one(self._codec.salvaged(event, error))
+                    self._add(self._codec.readable_part(event, error))
         return ()
 
-    def _take_one(self, event: Added[T] | Modified[T] | Deleted[T] | Unreadable) -> None:
+    def _add(self, event: Added[T] | Modified[T] | Deleted[T] | UnreadableObject) -> None:
         if isinstance(event, (Added, Modified)):
             self._hold(event.object)
         elif isinstance(event, Deleted):
@@ -111,19 +112,19 @@ class Snapshot(Generic[T]):
 async def from_stream(
     stream: AsyncGenerator[bytes, None], codec: Codec[T], path: str
 ) -> tuple[Snapshot[T], Sequence[Event[T]]]:
-    """All objects from the start of a watch, and the events after them that came along."""
+    """The snapshot from the start of a watch, and the events that arrived after it."""
     snapshot = Snapshot(codec)
     while True:
         try:
-            async with asyncio.timeout(SILENCE):
+            async with asyncio.timeout(SILENCE_TIMEOUT):
                 lines = await anext(stream)
         except TimeoutError:
-            why = f"objects are missing, and nothing came for {SILENCE:.0f} s"
+            why = f"objects are missing, and nothing came for {SILENCE_TIMEOUT:.0f} s"
             raise RequestTimeout("WATCH", path, why, sent=True) from None
         except StopAsyncIteration:
             why = "the stream ended before all objects were sent"
             raise ConnectionFailed("WATCH", path, why, sent=True) from None
-        rest = snapshot.take(codec.events(lines))
+        rest = snapshot.add_events(codec.events(lines))
         if snapshot.complete:
             return snapshot, rest
         if rest and isinstance(rest[0], Failure):
@@ -131,11 +132,11 @@ async def from_stream(
 
 
 def cannot_stream(error: KubeError) -> bool:
-    """Whether a list may do where a watch that begins with all objects failed.
+    """Whether to try a list after this error of a watch that starts with all objects.
 
-    Servers that do not know it refuse the request; those whose storage cannot tell how recent
-    their memory is fail inside the stream; others ignore the wish, and never say that it is done.
-    And one that has just learnt of a kind is not ready to watch it for a second, and says 429.
+    Servers that do not support it refuse the request. Servers whose storage cannot report its
+    progress fail inside the stream. Others ignore the parameters, and never send the end of the
+    initial objects. A server that has just learnt of a kind answers 429 for a second.
     """
     refused = isinstance(error, ApiError) and error.code in (400, 422, 429, 500)
     return refused or isinstance(error, RequestTimeout)
@@ -144,12 +145,12 @@ def cannot_stream(error: KubeError) -> bool:
 async def from_list(
     client: Client, codec: Codec[T], path: str, query: Mapping[str, str], known: int
 ) -> Snapshot[T]:
-    """All objects from a list, of the server's memory if that is not older than what is known."""
+    """All objects from a list, at a version not older than `known`."""
 
     async def fetch(limit: int, version: str | None) -> Snapshot[T]:
         snapshot = Snapshot(codec)
         async for page in client.pages(codec, path, query, limit, version):
-            snapshot.take_page(page)
+            snapshot.add_page(page)
         return snapshot
 
     try:
@@ -157,10 +158,10 @@ async def from_list(
     except ServerError as error:
         if error.code != 504:
             raise
-        # The server says that our version is in the future: its history was rewound.
+        # Our version is in the future for the server: its storage was restored from a backup.
         log.warning("server is behind, listing its storage", path=path)
     try:
-        return await fetch(limit=PAGE, version=None)
+        return await fetch(limit=PAGE_SIZE, version=None)
     except Gone:  # the storage was compacted between two pages
         return await fetch(limit=0, version=None)
 
@@ -168,6 +169,6 @@ async def from_list(
 async def storage_version(
     client: Client, codec: Codec[T], path: str, query: Mapping[str, str]
 ) -> int:
-    """The version that the storage is at, from a list of one object that is read from it."""
+    """The current version of the storage, from a list of one object."""
     async with aclosing(client.pages(codec, path, query, limit=1, resource_version=None)) as pages:
         return int((await anext(pages)).resource_version)

@@ -1,13 +1,13 @@
-"""The cache's list/watch state machine, without I/O: events in, changes out.
+"""The state machine of a cache: lists, events and answers in, changes out. Pure.
 
-What comes in: lists, watch events in the server's order, and the answers to our own writes,
-which run ahead of the watch or behind it. What goes out: one `Change` per real change, and each
-deletion exactly once, however the inputs interleave.
+The inputs are lists, watch events in the server's order, and the answers to our own writes, which
+may arrive before or after the watch event. The output is one `Change` per real change, and each
+deletion exactly once, in whatever order the inputs arrive.
 
-Two facts carry it. Versions of a resource can be compared as numbers. And the watch is in
-order: when it has passed a version, it has told everything up to it. So an own answer at or
-behind the watch is old news, and one ahead of it is taken unless something newer is held; an
-event about an object that is held in a newer version is an echo. A uid never comes back.
+It relies on three facts. Versions of a resource can be compared as numbers. The watch is in order:
+at a version, it has sent everything up to that version. A uid is never used again. So an answer at
+or behind the version of the watch is ignored, and an answer ahead of it is stored unless a newer
+object is held. An event about an object that is held in a newer version is ignored.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,24 +21,24 @@ from quarterdeck.kube.codec import Identity
 T = TypeVar("T", bound="TypedObject | Object")
 
 Index = Callable[[T], Iterable[str]]
-"""The values under which an object is found in an index."""
+"""Returns the values under which an index has an object."""
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One object appeared (`old` is None), changed, or went (`new` is None)."""
+    """One object was added (`old` is None), changed, or deleted (`new` is None)."""
 
     key: Key
     old: T | None
     new: T | None
     own: bool = False
-    """Known from the answer to a write of this process, ahead of the watch."""
+    """Whether it comes from the answer to a write of this process, before the watch event."""
 
 
 Subscriber = Callable[[Change[T]], None]
 
 
 class Store(Generic[T]):
-    """The objects that the server has, as far as we have been told."""
+    """The objects of a cache, with their indexes and subscribers."""
 
     def __init__(
         self,
@@ -47,20 +47,20 @@ class Store(Generic[T]):
     ) -> None:
         self.objects: dict[Key, T] = {}
         self.version = 0
-        """The watch has told everything up to this version."""
+        """The watch has sent everything up to this resource version."""
         self._identify = identify
         self._indexes: dict[str, Index[T]] = {}
         self._indexed: dict[str, dict[str, dict[Key, T]]] = {}
         self._subscribers: list[Subscriber[T]] = []
-        # Uids of objects of whose end an own answer told us and the watch has not yet, with the
-        # version in which we held them.
+        # The uids of objects whose deletion is known from an answer and not yet from the watch,
+        # with the version in which we held them.
         self._ended: dict[str, int] = {}
         self.add_indexes(indexes or {})
 
     def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
-        """Index by these functions too, what is held already included.
+        """Add these indexes, also for the objects that are held already.
 
-        A cache is shared, so a name stands for one function.
+        A cache is shared, so an index name must have one function.
         """
         for name, values in indexes.items():
             if self._indexes.get(name, values) != values:
@@ -73,22 +73,22 @@ class Store(Generic[T]):
                     index.setdefault(value, {})[key] = obj
 
     def subscribe(self, subscriber: Subscriber[T]) -> Callable[[], None]:
-        """Call this for every change from now on; what is held already comes first.
+        """Call this function for every change from now on, first for the objects held already.
 
-        What comes back ends the subscription.
+        Call the returned function to end the subscription.
         """
         self._subscribers = [*self._subscribers, subscriber]
         for key, obj in self.objects.items():
             subscriber(Change(key, None, obj))
 
         def unsubscribe() -> None:
-            # A new list: a change may just be on its way through the old one.
+            # A new list, because `_notify` may be iterating over the old one.
             self._subscribers = [it for it in self._subscribers if it is not subscriber]
 
         return unsubscribe
 
     def clear(self) -> None:
-        """Hold nothing; that is told as if all had been deleted."""
+        """Drop all objects; subscribers see them deleted."""
         for key, held in list(self.objects.items()):
             self._drop(key, held)
         self._ended.clear()
@@ -98,45 +98,46 @@ class Store(Generic[T]):
         return list(self._indexed[name].get(value, {}).values())
 
     def upsert(self, obj: T) -> None:
-        """The watch says that an object was added or changed."""
+        """Apply a watch event: an object was added or changed."""
         key, uid, version = self._identify(obj)
         self.advance(version)
         self._take(key, uid, version, obj, own=False)
 
     def delete(self, obj: T) -> None:
-        """The watch says that an object is gone, or no longer matches the selector."""
+        """Apply a watch event: an object was deleted, or no longer matches the selector."""
         key, uid, version = self._identify(obj)
         self._ended.pop(uid, None)
         self.delete_key(key, version)
 
     def delete_key(self, key: Key, version: int) -> None:
-        """The same when only the key of the object could be read."""
+        """Apply a deletion of which only the key and version could be read."""
         self.advance(version)
         held = self.objects.get(key)
-        # Equal is possible: the very write that we hold took the object out of the selector.
+        # They are equal if the write that we hold made the object no longer match the selector.
         if held is not None and self._identify(held)[2] <= version:
             self._drop(key, held)
 
     def advance(self, version: int) -> None:
-        """The watch says that everything up to this version has been told."""
+        """Note that the watch has sent everything up to this version."""
         if version > self.version:
             self.version = version
 
     def put(self, obj: T) -> None:
-        """The server answered a write of ours with this object."""
+        """Store the answer to a write of ours."""
         key, uid, version = self._identify(obj)
         if version > self.version:
             self._take(key, uid, version, obj, own=True)
 
     def forget(self, key: Key, uid: str) -> None:
-        """The server answered that our delete of this object is done."""
+        """Remove an object that we deleted, after the server's answer."""
         held = self.objects.get(key)
         if held is not None and self._identify(held)[1] == uid:
             self._end(key, held)
 
     def replace(self, items: Iterable[T], version: int, unreadable: Collection[Key] = ()) -> None:
-        """A list of everything there is at a version; what could not be read stays as it is."""
-        # A server that was restored from a backup counts from there: nothing held is comparable.
+        """Replace all objects by a list at a version; unreadable objects stay as they are."""
+        # A storage restored from a backup has lower versions: those that we hold cannot be
+        # compared.
         rewound = version < self.version
         if rewound:
             self._ended.clear()
@@ -149,18 +150,18 @@ class Store(Generic[T]):
             listed.add(key)
             uids.add(uid)
             take(key, uid, own_version, obj, own=False)
-        # Not in a list that is recent enough to have had it: the server has let go of it too.
+        # A list that is recent enough and does not have the object confirms its deletion.
         self._ended = {
             uid: held for uid, held in self._ended.items() if uid in uids or held > version
         }
         for key in self.objects.keys() - listed:
             held = self.objects[key]
-            # What is ahead of the list was written by us after it was taken: the watch will tell.
+            # We wrote an object ahead of the list after the list was made: the watch will send it.
             if rewound or self._identify(held)[2] <= version:
                 self._drop(key, held)
 
     def _take(self, key: Key, uid: str, version: int, obj: T, *, own: bool) -> None:
-        """Hold an object unless it is old news."""
+        """Hold an object unless a newer state of it is known."""
         if self._ended and uid in self._ended:
             return
         held = self.objects.get(key)
@@ -169,7 +170,7 @@ class Store(Generic[T]):
             if held_version >= version:
                 return
             if held_uid != uid:
-                if not uid:  # malformed: nothing says that it is another object
+                if not uid:  # malformed: it may be the same object
                     return
                 if own:
                     self._end(key, held)
@@ -179,7 +180,7 @@ class Store(Generic[T]):
         self._hold(key, held, obj, own=own)
 
     def _overwrite(self, key: Key, uid: str, version: int, obj: T, *, own: bool) -> None:
-        """Hold an object whatever is held, after the server's history was rewound."""
+        """Hold an object whatever version is held, after the storage was restored from a backup."""
         held = self.objects.get(key)
         if held is not None:
             _, held_uid, held_version = self._identify(held)
@@ -198,10 +199,10 @@ class Store(Generic[T]):
                 for value in values(new):
                     self._indexed[name].setdefault(value, {})[key] = new
         if self._subscribers:
-            self._tell(Change(key, old, new, own))
+            self._notify(Change(key, old, new, own))
 
     def _end(self, key: Key, old: T) -> None:
-        """Drop an object ahead of the watch, which is still to tell of its life and end."""
+        """Drop an object before the watch has sent its deletion; ignore its earlier events."""
         _, uid, version = self._identify(old)
         self._ended[uid] = version
         self._drop(key, old, own=True)
@@ -211,7 +212,7 @@ class Store(Generic[T]):
         if self._indexes:
             self._unindex(key, old)
         if self._subscribers:
-            self._tell(Change(key, old, None, own))
+            self._notify(Change(key, old, None, own))
 
     def _unindex(self, key: Key, old: T | None) -> None:
         if old is None:
@@ -224,6 +225,6 @@ class Store(Generic[T]):
                     if not bucket:
                         del index[value]
 
-    def _tell(self, change: Change[T]) -> None:
+    def _notify(self, change: Change[T]) -> None:
         for subscriber in self._subscribers:
             subscriber(change)

@@ -1,9 +1,9 @@
-"""One HTTP request, and when to send it again.
+"""Sends HTTP requests, and retries them if that is safe.
 
-Sent again is only what is safe: reads after a lost connection, 429 or 503; writes after 429 or
-when the connection was never made, because then the server has not seen them; anything once
-after a 401 if there may be new credentials, on a new connection, because a connection keeps the
-client certificate that it was made with. All of it within the request's time-out.
+A read is retried after a lost connection, 429 or 503. A write is retried after 429, or if the
+connection was never opened, because the server has not seen it then. After a 401 any request is
+retried once if there may be new credentials, on a new connection, because a connection keeps the
+client certificate that it was opened with. All retries are within the request's time-out.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ import msgspec
 from quarterdeck.kube.auth import renewals
 from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.connection import Connection
+from quarterdeck.kube.connection_pool import ConnectionPool
 from quarterdeck.kube.errors import (
     ConnectionFailed,
     KubeError,
@@ -29,26 +30,26 @@ from quarterdeck.kube.errors import (
     UnexpectedAnswer,
     raise_for,
 )
+from quarterdeck.kube.http_connection import Head, HttpConnection
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.redact import loggable
 from quarterdeck.kube.server_clock import ServerClock
-from quarterdeck.kube.wire import Head, Wire
-from quarterdeck.kube.wires import Wires
 from quarterdeck.log import enabled, get_logger
 
 log = get_logger("kube.client")
 
-ATTEMPTS = 5
-LONGEST_WAIT = 10.0
-"""Seconds of Retry-After that are waited for here; a longer wait is the caller's to plan."""
+MAX_ATTEMPTS = 5
+MAX_RETRY_AFTER = 10.0
+"""The longest Retry-After in seconds that is waited for here; for a longer one the error is
+raised."""
 
 _JSON = "application/json"
 
 Query = Mapping[str, str]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send."""
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP request."""
 
     method: str
     path: str
@@ -56,13 +57,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     content_type: str = "application/json"
     accept: str = ""
-    """In which form the answer is wanted; empty for plain JSON."""
+    """The Accept header; empty for JSON."""
     any_form: bool = False
-    """Whether an answer that is not JSON is one too: `/readyz` answers with a word."""
+    """Whether the answer need not be JSON: `/readyz` answers with a word."""
 
     @property
     def write(self) -> bool:
-        """Whether it changes something."""
+        """Whether the request may change an object."""
         return self.method != "GET"
 
     @property
@@ -73,12 +74,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1000)
 def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    """Most requests have one of a few queries: who writes, and how."""
+    """Cached, because most requests have one of a few queries."""
     return urlencode(query)
 
 
 class _Exchange:
-    """How far a request has come."""
+    """Whether a request was sent, and the status code of its answer."""
 
     def __init__(self) -> None:
         self.sent = False
@@ -86,28 +87,28 @@ class _Exchange:
 
 
 class Transport:
-    """Requests to one server, over connections that are kept."""
+    """Sends requests to one server, over connections that are reused."""
 
     def __init__(self, connection: Connection, *, metrics: RequestMetrics | None = None) -> None:
         self.connection = connection
         self.before_write: Callable[[], None] | None = None
         self.clock = ServerClock()
         self._metrics = metrics
-        self._wires = Wires(connection)
+        self._pool = ConnectionPool(connection)
         self._host = connection.host
         self._path = urlsplit(connection.server).path.rstrip("/")
-        self._same_for_all = _header_lines(connection)
+        self._common_headers = _header_lines(connection)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._wires.close()
+        await self._pool.close()
 
-    async def send(self, request: Request, timeout: float) -> bytes:
-        """The body of the answer; an exception of `quarterdeck.kube.errors` otherwise."""
+    async def send(self, request: HttpRequest, timeout: float) -> bytes:
+        """The body of the answer; raises an exception of `quarterdeck.kube.errors`."""
         deadline = time.monotonic() + timeout
         retries = Retries(Backoff(base=0.1, limit=5.0, jitter=0.5))
         renewed = False
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await self._attempt(request, deadline - time.monotonic())
             except KubeError as error:
@@ -115,46 +116,46 @@ class Transport:
                 if isinstance(error, Unauthorized) and not renewed:
                     renewed = True
                     again = retries.next() if self.connection.credentials.rejected() else None
-                if again is None or attempt == ATTEMPTS:
+                if again is None or attempt == MAX_ATTEMPTS:
                     raise
-                if again > LONGEST_WAIT or time.monotonic() + again >= deadline:
+                if again > MAX_RETRY_AFTER or time.monotonic() + again >= deadline:
                     raise
                 log.v(4).info("request is tried again", error=str(error), seconds=round(again, 2))
                 await asyncio.sleep(again)
         raise AssertionError  # the last attempt returned or raised
 
-    async def _attempt(self, request: Request, timeout: float) -> bytes:
+    async def _attempt(self, request: HttpRequest, timeout: float) -> bytes:
         started = time.monotonic()
-        with self._explained(request, timeout) as exchange:
+        with self._translated_errors(request, timeout) as exchange:
             async with asyncio.timeout(timeout):
                 text = self._text(request, await self._authorization())
-                wire = await self._wires.take()
+                http = await self._pool.acquire()
                 try:
-                    self._allow(request, exchange)
-                    head, body = await wire.whole(text)
+                    self._before_send(request, exchange)
+                    head, body = await http.send(text)
                 finally:
-                    self._wires.give_back(wire)
-            self._heard(head, exchange)
+                    self._pool.release(http)
+            self._note_answer(head, exchange)
         if enabled(6):
             _log_exchange(request, head.status, body, time.monotonic() - started)
         _expect(request, head, body)
         return body
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request, timeout: float) -> AsyncIterator[Wire]:
-        """An answer to be read as it comes; the whole of it is bounded by the time-out."""
+    async def stream(self, request: HttpRequest, timeout: float) -> AsyncIterator[HttpConnection]:
+        """An answer to read as it arrives; the time-out limits the whole stream."""
         started = time.monotonic()
-        with self._explained(request, timeout) as exchange:
+        with self._translated_errors(request, timeout) as exchange:
             text = self._text(request, await self._authorization())
-            wire = await self._wires.take()
-            # Not asyncio.timeout: who reads may be busy elsewhere when the time is over.
-            end = asyncio.get_running_loop().call_later(timeout, wire.lose, TimeoutError())
+            http = await self._pool.acquire()
+            # Not asyncio.timeout: the reader may not be awaiting the stream when the time is over.
+            end = asyncio.get_running_loop().call_later(timeout, http.fail, TimeoutError())
             try:
-                self._allow(request, exchange)
-                head = await wire.begun(text)
-                self._heard(head, exchange)
+                self._before_send(request, exchange)
+                head = await http.open_stream(text)
+                self._note_answer(head, exchange)
                 if head.status != 200:
-                    body = b"".join([part async for part in wire])
+                    body = b"".join([part async for part in http])
                     if head.status == 401:
                         self.connection.credentials.rejected()
                     _expect(request, head, body)
@@ -163,17 +164,17 @@ class Transport:
                     )
                 _expect(request, head)
                 log.v(6).info("watch opened", path=request.target, status=head.status)
-                yield wire
+                yield http
             finally:
                 end.cancel()
-                self._wires.give_back(wire)
+                self._pool.release(http)
         log.v(6).info(
             "watch ended", path=request.path, seconds=round(time.monotonic() - started, 1)
         )
 
     @contextlib.contextmanager
-    def _explained(self, request: Request, timeout: float) -> Iterator[_Exchange]:
-        """All faults of the way as our exceptions, and each request counted."""
+    def _translated_errors(self, request: HttpRequest, timeout: float) -> Iterator[_Exchange]:
+        """Translate network errors into our exceptions, and count the request."""
         exchange = _Exchange()
         try:
             yield exchange
@@ -187,29 +188,29 @@ class Transport:
             if self._metrics is not None:
                 self._metrics.count(exchange.code, request.method, self._host)
 
-    def _allow(self, request: Request, exchange: _Exchange) -> None:
-        """Called right before the request goes out: a write may be stopped here."""
+    def _before_send(self, request: HttpRequest, exchange: _Exchange) -> None:
+        """Call `before_write` right before a write is sent; it may stop the write."""
         if request.write and self.before_write is not None:
             self.before_write()
         exchange.sent = True
 
-    def _heard(self, head: Head, exchange: _Exchange) -> None:
+    def _note_answer(self, head: Head, exchange: _Exchange) -> None:
         exchange.code = str(head.status)
         if head.status == 401:
-            self._wires.retire()
-        self.clock.hear(head.headers.get("date"))
+            self._pool.retire()
+        self.clock.update(head.headers.get("date"))
 
     async def _authorization(self) -> str | None:
         credentials = self.connection.credentials
         value = await credentials.authorization()
-        self._wires.use_certificate(renewals(credentials))
+        self._pool.use_certificate(renewals(credentials))
         return value
 
-    def _text(self, request: Request, authorization: str | None) -> bytes:
-        """The request as it is sent."""
+    def _text(self, request: HttpRequest, authorization: str | None) -> bytes:
+        """The bytes of the request."""
         lines = [
             f"{request.method} {self._path}{request.target} HTTP/1.1",
-            *self._same_for_all,
+            *self._common_headers,
             f"Accept: {request.accept or _JSON}",
         ]
         if request.write:
@@ -224,8 +225,8 @@ class Transport:
         return text.encode() + request.body
 
 
-def _retry_delay(request: Request, error: KubeError, retries: Retries) -> float | None:
-    """Seconds until the request may be sent again, None if it may not."""
+def _retry_delay(request: HttpRequest, error: KubeError, retries: Retries) -> float | None:
+    """Seconds until the retry; None if the request must not be retried."""
     match error:
         case TooManyRequests():
             return error.retry_after or retries.next()
@@ -248,8 +249,8 @@ def _header_lines(connection: Connection) -> list[str]:
     return lines
 
 
-def _expect(request: Request, head: Head, body: bytes = b"") -> None:
-    """Raise unless the answer is a success, in the form that was asked for."""
+def _expect(request: HttpRequest, head: Head, body: bytes = b"") -> None:
+    """Raise unless the answer is a success with the requested content type."""
     if not 200 <= head.status < 300:
         raise_for(request.method, request.path, head.status, body, head.headers)
     form = head.headers.get("content-type", _JSON)
@@ -257,7 +258,7 @@ def _expect(request: Request, head: Head, body: bytes = b"") -> None:
         raise UnexpectedAnswer(f"{request.method} {request.path}: answer is {form}, not JSON")
 
 
-def _log_exchange(request: Request, status: int, body: bytes, took: float) -> None:
+def _log_exchange(request: HttpRequest, status: int, body: bytes, took: float) -> None:
     fields: dict[str, Any] = {
         "method": request.method,
         "path": request.target,

@@ -11,7 +11,7 @@ from yarl import URL
 
 from quarterdeck.kube import Connection
 from quarterdeck.kube.connection import verified_tls
-from quarterdeck.kube.wires import Sockets
+from quarterdeck.kube.connection_pool import Sockets
 from quarterdeck.testing.faults import Cut, Stall
 
 # kubectl asks for a password when a kubeconfig has no credentials at all.
@@ -34,7 +34,7 @@ class Upstream:
         """End all sessions."""
         await self._as_user.close()
         await self._as_token.close()
-        await self._sockets.hang_up()
+        await self._sockets.close()
 
     async def pass_on(
         self, request: web.BaseRequest, limit: Cut | Stall | None, late: float

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 import yaml
@@ -132,7 +133,9 @@ async def test_with_uid_and_version_a_deleted_object_is_not_applied_again(
 
 async def test_impersonation_has_the_rights_of_the_other(kubeconfig: Path, namespace: str) -> None:
     account = f"system:serviceaccount:{namespace}:default"
-    connection = load_kubeconfig(kubeconfig).acting_as(account)
+    connection = msgspec.structs.replace(
+        load_kubeconfig(kubeconfig), headers={"Impersonate-User": account}
+    )
     async with Client(connection) as client:
         with pytest.raises(Forbidden, match=account):
             await client.list(CONFIG_MAPS, namespace)
@@ -363,7 +366,9 @@ async def test_no_secret_is_logged_at_the_highest_verbosity(client: Client, name
 
 @pytest.mark.parametrize("header", ["a\r\nX-Evil: b", "a\nb", "a\rb"])
 async def test_a_line_break_in_a_header_is_refused(kubeconfig: Path, header: str) -> None:
-    connection = load_kubeconfig(kubeconfig).acting_as(header)
+    connection = msgspec.structs.replace(
+        load_kubeconfig(kubeconfig), headers={"Impersonate-User": header}
+    )
     async with Client(connection) as client:
         with pytest.raises(ValueError, match="GET /version: a line break in a header"):
             await client.raw("/version")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from tests.integration.kube.scripted_server import Asked, Reply, answer, config_map, scripted
@@ -126,7 +127,9 @@ def refuses_the_first_connection(asked: Asked) -> Reply:
 async def test_after_a_401_a_request_is_sent_once_more_on_a_new_connection(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("x")
     async with scripted(refuses_the_first_connection) as server:
-        connection = server.connection.with_credentials(TokenFile(tmp_path / "token"))
+        connection = msgspec.structs.replace(
+            server.connection, credentials=TokenFile(tmp_path / "token")
+        )
         async with Client(connection) as client:
             await client.patch(CONFIG_MAPS, "a", {}, "n")
         assert [one.connection for one in server.asked] == [1, 2]
@@ -135,7 +138,9 @@ async def test_after_a_401_a_request_is_sent_once_more_on_a_new_connection(tmp_p
 async def test_after_a_401_no_connection_is_used_again() -> None:
     """Also when there are no other credentials to try: the old connection may be at fault."""
     async with scripted(refuses_the_first_connection) as server:
-        connection = server.connection.with_credentials(StaticHeader.bearer("x"))
+        connection = msgspec.structs.replace(
+            server.connection, credentials=StaticHeader.bearer("x")
+        )
         async with Client(connection) as client:
             with pytest.raises(Unauthorized):
                 await client.get(CONFIG_MAPS, "a", "n")
@@ -147,7 +152,9 @@ async def test_a_401_behind_another_fault_is_retried_too(tmp_path: Path) -> None
     (tmp_path / "token").write_text("x")
     replies = [answer(429, Retry_After="0"), answer(401), answer(200, config_map("a", 1))]
     async with scripted(lambda _: replies.pop(0)) as server:
-        connection = server.connection.with_credentials(TokenFile(tmp_path / "token"))
+        connection = msgspec.structs.replace(
+            server.connection, credentials=TokenFile(tmp_path / "token")
+        )
         async with Client(connection) as client:
             await client.get(CONFIG_MAPS, "a", "n")
     assert replies == []
@@ -156,7 +163,9 @@ async def test_a_401_behind_another_fault_is_retried_too(tmp_path: Path) -> None
 async def test_a_401_that_stays_is_retried_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("x")
     async with scripted(lambda _: answer(401)) as server:
-        connection = server.connection.with_credentials(TokenFile(tmp_path / "token"))
+        connection = msgspec.structs.replace(
+            server.connection, credentials=TokenFile(tmp_path / "token")
+        )
         async with Client(connection) as client:
             with pytest.raises(Unauthorized):
                 await client.get(CONFIG_MAPS, "a", "n")

@@ -62,9 +62,9 @@ class Follower:
         self.cache = cache
         self.known: dict[Key, Object] = {}
         self.deletions: Counter[str] = Counter()
-        cache.subscribe(self.hear)
+        cache.subscribe(self.update)
 
-    def hear(self, change: Change[Object]) -> None:
+    def update(self, change: Change[Object]) -> None:
         assert self.known.pop(change.key, None) is change.old
         if change.new is not None:
             self.known[change.key] = change.new
@@ -291,7 +291,7 @@ async def test_a_fault_in_the_watch_that_begins_with_all_objects(
     fault: Fault,
     lists: bool,
 ) -> None:
-    monkeypatch.setattr(snapshot, "SILENCE", 0.5)
+    monkeypatch.setattr(snapshot, "SILENCE_TIMEOUT", 0.5)
     async with (
         Client(fault_proxy.connection()) as client,
         Client(load_kubeconfig(kubeconfig)) as other,
@@ -491,7 +491,9 @@ async def test_a_rotated_token_is_used_and_the_revoked_one_is_not(
         token_file = tmp_path / "token"
         old = await new_token(admin, namespace, "first")
         token_file.write_text(old)
-        connection = fault_proxy.connection().with_credentials(TokenFile(token_file))
+        connection = msgspec.structs.replace(
+            fault_proxy.connection(), credentials=TokenFile(token_file)
+        )
         async with (
             Client(connection) as client,
             following(client, namespace) as follower,
@@ -506,7 +508,7 @@ async def test_a_rotated_token_is_used_and_the_revoked_one_is_not(
 
 async def refused(proxy: FaultProxy, token: str) -> None:
     """Wait until the server no longer takes a token; it remembers a good one for 10 s."""
-    connection = proxy.connection().with_credentials(StaticHeader.bearer(token))
+    connection = msgspec.structs.replace(proxy.connection(), credentials=StaticHeader.bearer(token))
     async with Client(connection) as client, asyncio.timeout(LIMIT):
         while True:
             try:

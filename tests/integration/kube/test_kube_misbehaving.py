@@ -36,8 +36,8 @@ from quarterdeck.kube import (
     UnexpectedAnswer,
 )
 from quarterdeck.kube.cache import WATCH_TIMEOUT
-from quarterdeck.kube.client import WATCH_GRACE
-from quarterdeck.kube.wires import Sockets
+from quarterdeck.kube.client import WATCH_END_GRACE_PERIOD
+from quarterdeck.kube.connection_pool import Sockets
 
 HTML = b"<html>\n<h1>default backend - 404</h1>\n</html>\n"
 NOT_FOUND = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
@@ -360,7 +360,7 @@ async def test_a_wait_of_a_day_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
 async def test_a_list_that_does_not_end_is_given_up(
     same: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quarterdeck.kube.client.MOST_PAGES", 20)
+    monkeypatch.setattr("quarterdeck.kube.client.MAX_PAGES", 20)
 
     def script(asked: Asked) -> Reply:
         token = "again" if same else f"page-{len(server.asked)}"
@@ -383,8 +383,8 @@ async def test_a_silent_server_is_noticed_within_two_minutes() -> None:
         [asked] = server.asked
         assert cache.synced
         told_to_end = float(asked.query["timeoutSeconds"])
-        assert told_to_end + WATCH_GRACE <= 120
-        assert WATCH_TIMEOUT * 1.5 + WATCH_GRACE <= 120
+        assert told_to_end + WATCH_END_GRACE_PERIOD <= 120
+        assert WATCH_TIMEOUT * 1.5 + WATCH_END_GRACE_PERIOD <= 120
     made = Sockets().make((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1)))
     with made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -26,7 +26,7 @@ from tests.integration.kube.scripted_server import (
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
 from quarterdeck.kube import Cache, Client
-from quarterdeck.kube.recency import FEW, bring_up_to
+from quarterdeck.kube.recency import FEW_OBJECTS, ensure_recent
 
 OLD, NEW = config_map("a", 1), config_map("a", 15)
 NOT_FOUND = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
@@ -49,7 +49,7 @@ async def following(server: ScriptedServer) -> AsyncIterator[Cache[Object]]:
 
 async def brought_up(cache: Cache[Object]) -> None:
     async with asyncio.timeout(LIMIT):
-        await bring_up_to(cache, time.monotonic())
+        await ensure_recent(cache, time.monotonic())
 
 
 def listing(version: int, *objects: Any) -> bytes:
@@ -79,7 +79,7 @@ async def test_a_cache_that_is_at_the_storages_version_is_not_listed_again() -> 
 async def test_a_cache_that_was_filled_since_then_needs_no_request() -> None:
     began = time.monotonic()
     async with scripted(lambda _: stream(initial(10, OLD))) as server, following(server) as cache:
-        await bring_up_to(cache, began)
+        await ensure_recent(cache, began)
         assert questions(server) == []
 
 
@@ -134,8 +134,8 @@ async def test_without_streaming_lists_no_older_state_than_the_storages_is_asked
 async def test_many_objects_are_not_listed_again_where_events_flow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("quarterdeck.kube.recency.CATCH_UP", LIMIT)
-    many = [config_map(f"m{number}", number + 1) for number in range(FEW + 1)]
+    monkeypatch.setattr("quarterdeck.kube.recency.CATCH_UP_TIMEOUT", LIMIT)
+    many = [config_map(f"m{number}", number + 1) for number in range(FEW_OBJECTS + 1)]
     newest = config_map("a", 1001)
 
     def script(asked: Asked) -> Reply:

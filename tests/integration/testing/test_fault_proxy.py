@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from yarl import URL
 
@@ -152,7 +153,9 @@ async def test_open_streams_can_be_cut(fault_proxy: FaultProxy, namespace: str) 
 
 
 async def test_a_token_is_passed_on_as_it_is(fault_proxy: FaultProxy) -> None:
-    connection = fault_proxy.connection().with_credentials(StaticHeader.bearer("nonsense"))
+    connection = msgspec.structs.replace(
+        fault_proxy.connection(), credentials=StaticHeader.bearer("nonsense")
+    )
     async with Client(connection) as client:
         with pytest.raises(Unauthorized):
             await client.list(CONFIG_MAPS)

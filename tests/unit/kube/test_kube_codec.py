@@ -16,7 +16,7 @@ from quarterdeck.kube.codec import (
     Failure,
     LineSplitter,
     Modified,
-    Unreadable,
+    UnreadableObject,
 )
 
 BOOKMARK = {"kind": "Gadget", "metadata": {"resourceVersion": "99"}, "spec": None}
@@ -54,7 +54,7 @@ def test_a_malformed_object_costs_only_itself(deleted: bool) -> None:
     )
     good, bad, bookmark = Codec(GADGETS).events(stream)
     assert isinstance(good, Added)
-    assert bad == Unreadable(Key("n", "bad"), 8, deleted)
+    assert bad == UnreadableObject(Key("n", "bad"), 8, deleted)
     assert isinstance(bookmark, Bookmark)
 
 
@@ -138,7 +138,7 @@ def test_lines_come_out_whole_however_the_stream_is_cut(
 
 
 def test_a_line_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "LONGEST_LINE", 100)
+    monkeypatch.setattr(codec, "MAX_LINE_BYTES", 100)
     splitter = LineSplitter()
     for _ in range(10):  # as many as one likes, if they end
         splitter.feed(b"x" * 60)

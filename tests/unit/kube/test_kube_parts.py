@@ -26,7 +26,7 @@ from quarterdeck.kube import (
 from quarterdeck.kube.defaults import is_server_default
 from quarterdeck.kube.errors import ApiError, api_error
 from quarterdeck.kube.quantity import holds_quantity, parse_quantity
-from quarterdeck.kube.redact import LIMIT, READABLE, loggable
+from quarterdeck.kube.redact import MAX_LOGGED, MAX_PARSED, loggable
 from quarterdeck.kube.selector import LabelRequirement, LabelSelector, parse_selector
 
 
@@ -300,7 +300,7 @@ def test_no_value_of_a_secret_is_logged_wherever_the_secret_stands(value: str, f
 
 
 def test_a_body_too_long_to_be_looked_through_is_only_counted() -> None:
-    body = b'{"data":"' + b"x" * READABLE + b'"}'
+    body = b'{"data":"' + b"x" * MAX_PARSED + b'"}'
     assert loggable("/x", body) == f"<{len(body)} bytes>"
 
 
@@ -318,9 +318,9 @@ def test_a_body_too_long_to_be_looked_through_is_only_counted() -> None:
 @pytest.mark.parametrize("field", ["spec", "data"])
 def test_a_hostile_body_is_looked_through_at_once(text: str, field: str) -> None:
     """As often as it goes into a body; quadratic expressions took minutes for it."""
-    count = (READABLE - 100) // (len(text) + 12)
+    count = (MAX_PARSED - 100) // (len(text) + 12)
     body = json.dumps({field: {f"k{number}": text for number in range(count)}}).encode()
-    assert READABLE / 2 < len(body) <= READABLE
+    assert MAX_PARSED / 2 < len(body) <= MAX_PARSED
     began = time.process_time()
     loggable("/x", body)
     assert time.process_time() - began < 1.0
@@ -361,7 +361,7 @@ def test_an_error_about_a_secret_does_not_quote_it(code: int) -> None:
 
 def test_other_bodies_are_logged_up_to_a_length() -> None:
     assert loggable("/api/v1/pods", b'{"kind":"Pod"}') == '{"kind":"Pod"}'
-    assert len(loggable("/api/v1/pods", b"x" * 2 * LIMIT)) < LIMIT + 50
+    assert len(loggable("/api/v1/pods", b"x" * 2 * MAX_LOGGED)) < MAX_LOGGED + 50
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def bookmark(version: int, *, last: bool) -> bytes:
 
 
 def taken(snapshot: Snapshot[Gadget], stream: bytes) -> Sequence[Event[Gadget]]:
-    return snapshot.take(Codec(GADGETS).events(stream))
+    return snapshot.add_events(Codec(GADGETS).events(stream))
 
 
 @given(
@@ -83,7 +83,7 @@ def test_an_object_that_does_not_decode_is_named(then: bytes, unreadable: set[Ke
 def test_only_wanted_objects_are_held() -> None:
     codec = Codec(GADGETS, wanted=lambda key: key.name == "b")
     snapshot = Snapshot(codec)
-    snapshot.take(codec.events(line("ADDED", gadget("a")) + line("ADDED", gadget("b"))))
+    snapshot.add_events(codec.events(line("ADDED", gadget("a")) + line("ADDED", gadget("b"))))
     assert set(snapshot.objects) == {Key("n", "b")}
 
 

@@ -230,7 +230,7 @@ class CacheMachine(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.store: Store[Object] = Store(identify)
-        self.store.subscribe(self.hear)
+        self.store.subscribe(self.update)
         self.known: dict[Key, Object] = {}
         self.deleted_uids: set[str] = set()
         self.answers: list[tuple[str, Object]] = []
@@ -238,7 +238,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.position = 0  # how far the watch has got; None of it is lost by a cut
         self.must_list = False
 
-    def hear(self, change: Change[Object]) -> None:
+    def update(self, change: Change[Object]) -> None:
         """Each change starts where the last one ended, so no deletion comes twice."""
         assert self.known.get(change.key) is change.old
         assert change.old is not None or change.new is not None

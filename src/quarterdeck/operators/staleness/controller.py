@@ -136,7 +136,7 @@ class Checker:
     def _wait_for_grace(self) -> float:
         clock, wall = self._manager.clock(), self._manager.wall().timestamp()
         # A request may succeed while the watch is still in back-off.
-        reached = clock if self._cache.lost_for else self._cache.followed_since
+        reached = clock if self._cache.lost_for else self._cache.watched_since
         return self._grace.observe(clock, wall, reached)
 
     def _wait_for_budget(self, name: str) -> float:

@@ -1,8 +1,8 @@
-"""What a cache holds of one resource, for its readers; `cache` keeps it current.
+"""The objects in a cache, for its readers; `cache` keeps them current.
 
 All users of a cache share its objects: **do not change an object that you got from a cache**; copy
-it first. `store` decides what an event does to the objects; here is which objects belong to the
-cache, how recent they are known to be, and what an event that cannot be read does.
+it first. `store` decides what an event changes. This module decides which objects belong to the
+cache, how recent they are, and what an unreadable event changes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from quarterdeck.kube.codec import (
     Event,
     Failure,
     Modified,
-    Unreadable,
+    UnreadableObject,
 )
 from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status
 from quarterdeck.kube.paths import collection, selectors
@@ -32,12 +32,12 @@ from quarterdeck.kube.store import Index, Store, Subscriber
 T = TypeVar("T", bound="TypedObject | Object")
 
 
-class Untraceable(UnexpectedAnswer):
-    """An event does not say which object changed: the cache needs all objects again."""
+class UnidentifiedEvent(UnexpectedAnswer):
+    """An event does not identify its object: the cache has to get all objects again."""
 
 
-class Held(Generic[T]):
-    """The objects of one resource, as far as the server has told of them."""
+class CachedObjects(Generic[T]):
+    """The objects of one resource and selection in memory."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Held(Generic[T]):
         indexes: Mapping[str, Index[T]] | None,
         holds_all: bool,
     ) -> None:
-        """Hold what the selectors let through; `only` names a namespace, or a single object."""
+        """Hold the selected objects; `only` has a namespace, or the key of a single object."""
         self.resource = resource
         self._codec = codec
         self._holds_all = holds_all
@@ -60,17 +60,17 @@ class Held(Generic[T]):
         self._only = only
         self._labels_match = parse_selector(label_selector).matches
         self._by_fields = bool(field_selector)
-        self._stale = True  # what is held does not connect to a watch: all objects are needed
+        self._stale = True  # a watch cannot continue from the version held: all objects are needed
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
         self._refilled = asyncio.Event()
         self._missing = False
         self._lost_at: float | None = None
         self.recent_at = -math.inf
-        """What is held is known to be what the storage held then (`time.monotonic`), or later."""
+        """The objects are at least as recent as the storage at this time of `time.monotonic`."""
 
     def add_indexes(self, indexes: Mapping[str, Index[T]]) -> None:
-        """Index by these functions too; another one of the same name is a ValueError."""
+        """Add these indexes; ValueError if there is another index with the same name."""
         self._store.add_indexes(indexes)
 
     # --- reading
@@ -121,19 +121,19 @@ class Held(Generic[T]):
         """
         return self._store.subscribe(subscriber)
 
-    # --- how recent it is; see `recency.py`
+    # --- how recent the objects are; see `recency.py`
 
     @property
     def version(self) -> int:
-        """The watch has told everything up to this version."""
+        """The watch has sent everything up to this resource version."""
         return self._store.version
 
-    def prove(self, at: float) -> None:
-        """Take it that what is held is what the storage held at that time."""
+    def set_recent(self, at: float) -> None:
+        """Note that the objects are as recent as the storage at that time."""
         self.recent_at = max(self.recent_at, at)
 
     async def wait_recent(self, since: float) -> None:
-        """Return when what is held is known to be at least as recent as that."""
+        """Return when the objects are known to be at least as recent as that."""
         while self.recent_at < since:
             self._refilled.clear()
             await self._refilled.wait()
@@ -141,7 +141,7 @@ class Held(Generic[T]):
     # --- our own writes; the client calls these while the cache runs
 
     def put(self, obj: T) -> None:
-        """Store the answer to a write, unless the cache has a newer one or does not select it."""
+        """Store the answer to a write, if the cache selects the object and has no newer one."""
         if self._admits(obj):
             self._store.put(self._codec.trimmed(obj))
 
@@ -150,7 +150,7 @@ class Held(Generic[T]):
         self._store.forget(key, uid)
 
     def _admits(self, obj: T) -> bool:
-        """Whether the server would send us this object; when unsure, the watch decides."""
+        """Whether the cache selects this object; False if unsure: the watch will send it."""
         try:
             key = self._codec.identify(obj)[0]
         except MALFORMED:
@@ -185,12 +185,12 @@ class Held(Generic[T]):
                     elif isinstance(event, Failure):
                         raise error_from_status("WATCH", self._path, event.object)
                     else:
-                        self._pass_over(event)
+                        self._skip(event)
                 break
             except MALFORMED as error:
                 if event is None:
                     raise
-                self._pass_over(self._codec.salvaged(event, error))
+                self._skip(self._codec.readable_part(event, error))
 
     def _upsert_wanted(self, obj: T) -> None:
         if self._codec.wants(obj):
@@ -198,11 +198,11 @@ class Held(Generic[T]):
         else:
             self._store.advance(self._codec.identify(obj)[2])
 
-    def _pass_over(self, event: Unreadable) -> None:
+    def _skip(self, event: UnreadableObject) -> None:
         """Apply what can be read of an unreadable event: a deletion, and the resource version."""
-        if not event.traceable:
+        if not event.identified:
             self._stale = True
-            raise Untraceable(f"WATCH {self._path}: an event does not say what it is about")
+            raise UnidentifiedEvent(f"WATCH {self._path}: an event does not say what it is about")
         if event.deleted:
             self._store.delete_key(event.key, event.version)
         else:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.kube.wire import ENOUGH_HELD, Head, Wire
+from quarterdeck.kube.http_connection import READ_BUFFER_BYTES, Head, HttpConnection
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class Line(asyncio.Transport):
-    """Where a wire writes to; notes what it is told."""
+    """Where a http writes to; notes what it is told."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,18 +42,18 @@ class Line(asyncio.Transport):
         self.told.append("go on")
 
 
-def connected() -> tuple[Wire, Line]:
-    wire, line = Wire(), Line()
-    wire.connection_made(line)
-    return wire, line
+def connected() -> tuple[HttpConnection, Line]:
+    http, line = HttpConnection(), Line()
+    http.connection_made(line)
+    return http, line
 
 
-async def answered(wire: Wire, *pieces: bytes) -> tuple[Head, bytes]:
+async def answered(http: HttpConnection, *pieces: bytes) -> tuple[Head, bytes]:
     """What a request is answered when these pieces come for it."""
-    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    asking = asyncio.create_task(http.send(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
     for piece in pieces:
-        wire.data_received(piece)
+        http.data_received(piece)
     return await asking
 
 
@@ -80,45 +80,45 @@ def test_however_an_answer_is_cut_it_is_the_same(
     pieces = [data[a:b] for a, b in pairwise(edges)]
 
     async def twice() -> None:
-        wire, _ = connected()
+        http, _ = connected()
         for _ in range(2):  # on the same connection
-            head, body = await answered(wire, *pieces)
+            head, body = await answered(http, *pieces)
             assert (head.status, head.headers["content-type"]) == (200, "application/json")
             assert body == b"".join(parts)
-            assert wire.reusable
+            assert http.reusable
 
     asyncio.run(twice())
 
 
 async def test_a_continue_comes_before_the_answer() -> None:
-    wire, _ = connected()
-    head, body = await answered(wire, b"HTTP/1.1 100 Continue\r\nx: y\r\n\r\n", with_length([b"a"]))
+    http, _ = connected()
+    head, body = await answered(http, b"HTTP/1.1 100 Continue\r\nx: y\r\n\r\n", with_length([b"a"]))
     assert (head.status, body) == (200, b"a")
     assert "x" not in head.headers
 
 
 async def test_a_server_that_says_close_is_not_asked_again() -> None:
-    wire, line = connected()
+    http, line = connected()
     said = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na"
-    assert (await answered(wire, said))[1] == b"a"
+    assert (await answered(http, said))[1] == b"a"
     assert line.closed
-    assert not wire.reusable
+    assert not http.reusable
 
 
 async def test_what_comes_behind_an_answer_spoils_only_the_connection() -> None:
-    wire, line = connected()
-    head, body = await answered(wire, with_length([b"a"]) + b"HTTP/1.1 500 No\r\nx: y\r\n\r\n")
+    http, line = connected()
+    head, body = await answered(http, with_length([b"a"]) + b"HTTP/1.1 500 No\r\nx: y\r\n\r\n")
     assert (head.status, body) == (200, b"a")
     assert "x" not in head.headers
     assert line.closed
-    assert not wire.reusable
+    assert not http.reusable
 
 
 async def test_what_comes_unasked_closes_the_connection() -> None:
-    wire, line = connected()
-    wire.data_received(with_length([b"a"]))
+    http, line = connected()
+    http.data_received(with_length([b"a"]))
     assert line.closed
-    assert not wire.reusable
+    assert not http.reusable
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ async def test_what_comes_unasked_closes_the_connection() -> None:
     ],
 )
 async def test_what_is_no_answer_is_refused(sent: bytes, why: str) -> None:
-    wire, line = connected()
+    http, line = connected()
     with pytest.raises(ConnectionResetError, match=why):
-        await answered(wire, sent)
+        await answered(http, sent)
     assert line.closed
 
 
@@ -153,74 +153,74 @@ async def test_what_is_no_answer_is_refused(sent: bytes, why: str) -> None:
     ],
 )
 async def test_an_answer_that_is_cut_off_is_none(come: bytes) -> None:
-    wire, _ = connected()
-    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    http, _ = connected()
+    asking = asyncio.create_task(http.send(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(come)
-    wire.connection_lost(None)
+    http.data_received(come)
+    http.connection_lost(None)
     with pytest.raises(ConnectionResetError, match="the server closed the connection"):
         await asking
 
 
-async def begun(wire: Wire) -> Head:
-    asking = asyncio.create_task(wire.begun(b"GET / HTTP/1.1\r\n\r\n"))
+async def begun(http: HttpConnection) -> Head:
+    asking = asyncio.create_task(http.open_stream(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+    http.data_received(OK + b"Transfer-Encoding: chunked\r\n\r\n")
     return await asking
 
 
 async def test_a_stream_is_read_as_it_comes_and_to_the_cut() -> None:
-    wire, _ = connected()
-    assert (await begun(wire)).status == 200
-    wire.data_received(b"1\r\na\r\n1\r\nb\r\n")
-    assert await anext(wire) == b"ab"
-    wire.data_received(b"1\r\nc\r\n")
-    wire.lose(TimeoutError())
-    assert await anext(wire) == b"c"
+    http, _ = connected()
+    assert (await begun(http)).status == 200
+    http.data_received(b"1\r\na\r\n1\r\nb\r\n")
+    assert await anext(http) == b"ab"
+    http.data_received(b"1\r\nc\r\n")
+    http.fail(TimeoutError())
+    assert await anext(http) == b"c"
     with pytest.raises(TimeoutError):
-        await anext(wire)
+        await anext(http)
 
 
 async def test_a_server_waits_for_a_slow_reader() -> None:
-    wire, line = connected()
-    await begun(wire)
-    wire.data_received(b"%x\r\n" % (2 * ENOUGH_HELD) + b"x" * ENOUGH_HELD)
+    http, line = connected()
+    await begun(http)
+    http.data_received(b"%x\r\n" % (2 * READ_BUFFER_BYTES) + b"x" * READ_BUFFER_BYTES)
     assert line.told == []
-    wire.data_received(b"y")
+    http.data_received(b"y")
     assert line.told == ["wait"]
-    assert len(await anext(wire)) == ENOUGH_HELD + 1
+    assert len(await anext(http)) == READ_BUFFER_BYTES + 1
     assert line.told == ["wait", "go on"]
 
 
 async def test_a_stream_that_was_not_read_to_its_end_is_not_used_again() -> None:
-    wire, _ = connected()
-    await begun(wire)
-    wire.data_received(b"1\r\na\r\n0\r\n\r\n")
-    assert not wire.reusable
-    assert [part async for part in wire] == [b"a"]
-    assert wire.reusable
+    http, _ = connected()
+    await begun(http)
+    http.data_received(b"1\r\na\r\n0\r\n\r\n")
+    assert not http.reusable
+    assert [part async for part in http] == [b"a"]
+    assert http.reusable
 
 
 @pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
 async def test_an_answer_without_a_length_ends_with_the_connection(version: bytes) -> None:
-    wire, _ = connected()
-    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    http, _ = connected()
+    asking = asyncio.create_task(http.send(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(version + b" 429 No\r\nRetry-After: 7\r\n\r\nslow")
-    wire.data_received(b" down")
-    wire.eof_received()
-    wire.connection_lost(None)
+    http.data_received(version + b" 429 No\r\nRetry-After: 7\r\n\r\nslow")
+    http.data_received(b" down")
+    http.eof_received()
+    http.connection_lost(None)
     head, body = await asking
     assert (head.status, head.headers["retry-after"], body) == (429, "7", b"slow down")
-    assert not wire.reusable
+    assert not http.reusable
 
 
 async def test_a_refusal_without_a_length_is_heard_even_if_it_is_cut_off() -> None:
-    wire, _ = connected()
-    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    http, _ = connected()
+    asking = asyncio.create_task(http.send(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(b"HTTP/1.0 503 No\r\nRetry-After: 7\r\n\r\nslow")
-    wire.connection_lost(ConnectionResetError())
+    http.data_received(b"HTTP/1.0 503 No\r\nRetry-After: 7\r\n\r\nslow")
+    http.connection_lost(ConnectionResetError())
     head, _ = await asking
     assert (head.status, head.headers["retry-after"]) == (503, "7")
 
@@ -236,12 +236,12 @@ async def test_a_refusal_without_a_length_is_heard_even_if_it_is_cut_off() -> No
 async def test_the_end_of_the_connection_is_not_the_end_of_an_answer_with_a_length(
     come: bytes,
 ) -> None:
-    wire, _ = connected()
-    asking = asyncio.create_task(wire.whole(b"GET / HTTP/1.1\r\n\r\n"))
+    http, _ = connected()
+    asking = asyncio.create_task(http.send(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(come)
-    wire.eof_received()
-    wire.connection_lost(None)
+    http.data_received(come)
+    http.eof_received()
+    http.connection_lost(None)
     with pytest.raises(ConnectionResetError, match="the server closed the connection"):
         await asking
 
@@ -257,10 +257,10 @@ async def test_the_end_of_the_connection_is_not_the_end_of_an_answer_with_a_leng
     ],
 )
 async def test_a_proxy_that_says_close_to_a_connect_does_not_mean_the_tunnel(said: bytes) -> None:
-    wire, line = connected()
-    asking = asyncio.create_task(wire.tunnelled(b"CONNECT api:443 HTTP/1.1\r\n\r\n"))
+    http, line = connected()
+    asking = asyncio.create_task(http.open_tunnel(b"CONNECT api:443 HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
-    wire.data_received(said)
+    http.data_received(said)
     assert (await asking).status == 200
     assert not line.closed
-    assert (await answered(wire, with_length([b"a"])))[1] == b"a"
+    assert (await answered(http, with_length([b"a"])))[1] == b"a"
