@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
     from quarterdeck.localcluster.order import Contents, Order
     from quarterdeck.localcluster.state import Layout
-    from quarterdeck.localcluster.status import Status
+    from quarterdeck.localcluster.status import ClusterStatus
 
 
 class NotRunning(CommandFailed):
@@ -91,7 +91,7 @@ def up(
         running = running_status(layout)
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
-            _bring_missing(running, contents, layout, cluster)
+            _install_missing(running, contents, layout, cluster)
             return
         # Before minutes of building: is there a place to run in at all?
         prepare(layout)
@@ -231,7 +231,7 @@ def _binaries() -> "Binaries":
     return ensure_binaries(BinarySettings.from_environment(os.environ))
 
 
-def _check_port(running: "Status", port: int | None, cluster: LocalCluster) -> None:
+def _check_port(running: "ClusterStatus", port: int | None, cluster: LocalCluster) -> None:
     if port is not None and not running.url.endswith(f":{port}"):
         raise CommandFailed(
             f"the cluster runs at {running.url}; to move it to port {port}, stop it first with: "
@@ -239,16 +239,16 @@ def _check_port(running: "Status", port: int | None, cluster: LocalCluster) -> N
         )
 
 
-def _bring_missing(
-    running: "Status", contents: "Contents", layout: "Layout", cluster: LocalCluster
+def _install_missing(
+    running: "ClusterStatus", contents: "Contents", layout: "Layout", cluster: LocalCluster
 ) -> None:
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.access import access_to
-    from quarterdeck.localcluster.installation import bring_missing
+    from quarterdeck.localcluster.installation import install_missing
 
     with Steps() as step:
-        bring_missing(access_to(layout, running), contents, step)
+        install_missing(access_to(layout, running), contents, step)
     show_ready(running, "already running", contents, cluster)
 
 
@@ -269,7 +269,7 @@ def _run_in_foreground(order: "Order", cluster: LocalCluster) -> None:
 
     with Steps() as step:
 
-        def ready(status: "Status") -> None:
+        def ready(status: "ClusterStatus") -> None:
             step.done()
             show_ready(status, "ready", order.contents, cluster)
             click.echo("\nCtrl-C stops all of it.")

@@ -8,15 +8,17 @@ from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.localcluster.access import access_to
 from quarterdeck.localcluster.operators import find_operator, log_target, replicas
 from quarterdeck.localcluster.order import Contents
-from quarterdeck.localcluster.releases import NEXT, delivered
+from quarterdeck.localcluster.releases import NEXT, payload_operators
 from quarterdeck.localcluster.state import Layout
-from quarterdeck.localcluster.status import Status
+from quarterdeck.localcluster.status import ClusterStatus
 
 
-def show_ready(status: Status, state: str, contents: Contents, cluster: LocalCluster) -> None:
+def show_ready(
+    status: ClusterStatus, state: str, contents: Contents, cluster: LocalCluster
+) -> None:
     """Tell of the cluster, and of each operator that was asked for."""
     click.echo(summary(status, state, cluster))
-    brought = delivered() if contents.payload else []
+    brought = payload_operators() if contents.payload else []
     asked = [find_operator(name) for name in contents.operators]
     for declared in sorted({one.name: one for one in (*brought, *asked)}.values(), key=_order):
         _show_operator(declared, status, cluster)
@@ -28,7 +30,7 @@ def _order(declared: Declaration) -> tuple[int, str]:
     return declared.run_level, declared.name
 
 
-def _show_operator(declared: Declaration, status: Status, cluster: LocalCluster) -> None:
+def _show_operator(declared: Declaration, status: ClusterStatus, cluster: LocalCluster) -> None:
     """What the operator says of itself, its replicas, its log, and what it has to offer."""
     layout = Layout(cluster.state)
     said = f"\n{declared.title}{declared.local.text}"

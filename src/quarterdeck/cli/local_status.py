@@ -12,7 +12,7 @@ from quarterdeck.cli.cluster import COLUMNS, LocalCluster, pasteable
 from quarterdeck.cli.output import table
 from quarterdeck.localcluster.binaries import ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION
 from quarterdeck.localcluster.state import Layout
-from quarterdeck.localcluster.status import Status
+from quarterdeck.localcluster.status import ClusterStatus
 
 TRY = (
     ("what runs in it", "get nodes,deployments,pods --all-namespaces"),
@@ -27,7 +27,7 @@ TRY = (
 _VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION, "this-machine": __version__}
 
 
-def exit_code(status: Status | None) -> int:
+def exit_code(status: ClusterStatus | None) -> int:
     """0 when all is well, 1 when a part is not, 3 when nothing runs."""
     if status is None:
         return 3
@@ -35,7 +35,7 @@ def exit_code(status: Status | None) -> int:
 
 
 def as_data(
-    name: str, layout: Layout, status: Status | None, last: Status | None = None
+    name: str, layout: Layout, status: ClusterStatus | None, last: ClusterStatus | None = None
 ) -> dict[str, Any]:
     """The status for programs; `last` is what a supervisor that is gone has said."""
     data: dict[str, Any] = {
@@ -65,7 +65,9 @@ def as_data(
     }
 
 
-def as_text(layout: Layout, status: Status | None, up: str, last: Status | None = None) -> str:
+def as_text(
+    layout: Layout, status: ClusterStatus | None, up: str, last: ClusterStatus | None = None
+) -> str:
     """The status for people; `up` is the command that would start the cluster."""
     if status is None:
         where = f"; its state is in {layout.root}" if layout.root.exists() else ""
@@ -94,7 +96,7 @@ def as_text(layout: Layout, status: Status | None, up: str, last: Status | None 
     return "\n".join([*lines, "", components])
 
 
-def summary(status: Status, state: str, cluster: LocalCluster) -> str:
+def summary(status: ClusterStatus, state: str, cluster: LocalCluster) -> str:
     """What runs, where, and three things to try."""
     lines = [
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",

@@ -30,14 +30,14 @@ _STYLE = re.compile(r"\x1b\[(?:[012]|3[1-6]|90)m")
 _LINES = frozenset({"message", "originalMessage"})
 """The fields whose text may have several lines."""
 
-CANNOT = 2
+EXIT_CANNOT = 2
 """The exit code when something about the machine or the cluster is in the way."""
 
 
 class CommandFailed(click.ClickException):
     """Ends a command with one line on standard error: something is in the way."""
 
-    exit_code = CANNOT
+    exit_code = EXIT_CANNOT
 
     def __init__(self, message: str) -> None:
         super().__init__(visible(" ".join(message.split())))

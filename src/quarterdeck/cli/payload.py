@@ -15,7 +15,7 @@ import click
 from quarterdeck.api.config_v1 import ComponentOverride
 from quarterdeck.cli import payload_text
 from quarterdeck.cli.output import (
-    CANNOT,
+    EXIT_CANNOT,
     CommandFailed,
     Output,
     errors_in_one_line,
@@ -133,7 +133,7 @@ def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) 
         output,
         lambda: payload_text.lint_text(reading.payload, findings),
     )
-    sys.exit(CANNOT if reading.problems else bool(findings))
+    sys.exit(EXIT_CANNOT if reading.problems else bool(findings))
 
 
 @payload.command()
@@ -230,7 +230,7 @@ def _load(directories: Sequence[Path], profile: str) -> Payload:
     for problem in reading.problems:
         CommandFailed(str(problem)).show()
     if reading.problems:
-        sys.exit(CANNOT)
+        sys.exit(EXIT_CANNOT)
     return reading.payload
 
 

@@ -1,7 +1,7 @@
-"""A real Kubernetes control plane on this machine: running it, and finding its binaries.
+"""A real Kubernetes control plane on this machine, and the programs for it.
 
-`ControlPlane` runs the components as child processes; the supervisor in `supervisor` keeps one
-alive behind `quarterdeck local up`; `quarterdeck.testing` gives one to each test worker.
+`ControlPlane` runs the components as child processes. `supervisor` keeps a control plane running
+for `quarterdeck local up`. `quarterdeck.testing` runs one for each test worker.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPONENTS", "Component", "ControlPlane", "LocalClusterError"]
 
-_HOMES = {
+_MODULES = {
     "COMPONENTS": "components",
     "Component": "components",
     "ControlPlane": "controlplane",
@@ -22,9 +22,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for only now: the command line and pytest start without it."""
+    """Import a name at its first use, so that the command line and pytest start quickly."""
     import importlib
 
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

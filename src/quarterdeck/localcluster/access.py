@@ -1,7 +1,7 @@
-"""A cluster that runs, for whoever uses it: kubectl, single requests, credentials of users.
+"""Access to a running cluster: kubectl, single requests, credentials of users.
 
-Who runs it is another matter: `ControlPlane` does, and is used in the same way; the command line
-reaches a cluster that a supervisor runs.
+`ControlPlane` inherits it for its own cluster. The command line uses it for a cluster that a
+supervisor runs.
 """
 
 import os
@@ -16,18 +16,18 @@ from quarterdeck.localcluster.credentials import issue_kubeconfig, token_kubecon
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.ports import ports_of
 from quarterdeck.localcluster.state import Layout
-from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod
-from quarterdeck.localcluster.status import Status, kubectl_environment
+from quarterdeck.localcluster.static_pods import StaticPodRequest, add_static_pod
+from quarterdeck.localcluster.status import ClusterStatus, kubectl_environment
 
 
-def access_to(layout: Layout, running: Status) -> "ClusterAccess":
-    """The cluster that a supervisor runs in this state directory."""
+def access_to(layout: Layout, running: ClusterStatus) -> "ClusterAccess":
+    """Access to the cluster that a supervisor runs in this state directory."""
     setup = Setup(layout=layout, ports=ports_of(layout), stages=simulated.STAGES)
     return ClusterAccess(setup, Path(running.kubectl))
 
 
 class ClusterAccess:
-    """The cluster of a state directory, as its administrator."""
+    """Administrator access to the cluster of a state directory."""
 
     def __init__(self, setup: Setup, kubectl: Path) -> None:
         self.setup = setup
@@ -51,7 +51,7 @@ class ClusterAccess:
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """What the pinned kubectl did; a failed one raises with its error text when checked."""
+        """Run the pinned kubectl; with `check`, a failure raises its error text."""
         result = subprocess.run(
             [self._kubectl, *args],
             input=input,
@@ -71,14 +71,14 @@ class ClusterAccess:
         return Requests(self.setup.ports.kube_apiserver, self.layout.pki, user="admin")
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
-        """A kubeconfig for a user in these groups, by a client certificate issued now."""
+        """Write a kubeconfig with a new client certificate for a user in these groups."""
         return issue_kubeconfig(self.setup, user, groups)
 
-    def add_static_pod(self, wanted: StaticPod) -> Path:
-        """Have the node `this-machine` run a static pod with a certificate of its own."""
+    def add_static_pod(self, wanted: StaticPodRequest) -> Path:
+        """Let the node `this-machine` run a static pod with its own client certificate."""
         return add_static_pod(self.setup, wanted)
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of a ServiceAccount that is there."""
+        """Write a kubeconfig with a token of an existing ServiceAccount."""
         token = self.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
         return token_kubeconfig(self.setup, f"system:serviceaccount:{namespace}:{name}", token)

@@ -1,7 +1,7 @@
-"""Single requests to the cluster's components, for probes and for the first objects.
+"""Single requests to the cluster's components, for readiness checks and the first objects.
 
-Deliberately small: one connection per request, or for requests in a row, and no retries.
-Operators use `quarterdeck.kube`.
+It is small on purpose: one connection for one or several requests, and no retries. Operators use
+`quarterdeck.kube`.
 """
 
 import http.client
@@ -21,15 +21,15 @@ from quarterdeck.localcluster.ports import LOOPBACK
 FIELD_MANAGER = "quarterdeck-local"
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What a component said."""
+class ComponentResponse(msgspec.Struct, frozen=True):
+    """A component's response to a request."""
 
     status: int
     body: bytes
 
     @property
     def ok(self) -> bool:
-        """Whether the request was carried out."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     def json(self) -> Any:
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Requests:
-    """Requests to one loopback port, signed in with one client certificate."""
+    """Requests to one loopback port, authenticated by one client certificate."""
 
     def __init__(self, port: int, pki: Path, *, user: str, authority: str = "ca") -> None:
         self._port = port
@@ -48,7 +48,7 @@ class Requests:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Keep one connection meanwhile: a new one for each takes longer than the request."""
+        """Use one connection inside the block: a new one takes longer than a request."""
         self._kept = self._connection(timeout=10)
         try:
             yield
@@ -65,14 +65,14 @@ class Requests:
         *,
         accept: str = "application/json",
         timeout: float = 10,
-    ) -> Answer:
-        """One request and its answer; OSError when nobody answers."""
+    ) -> ComponentResponse:
+        """Send one request, and return its response; OSError if nobody answers."""
         connection = self._kept or self._connection(timeout)
         try:
             headers = {"Content-Type": content_type, "Accept": accept}
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            return Answer(response.status, response.read())
+            return ComponentResponse(response.status, response.read())
         except http.client.HTTPException as error:
             raise ConnectionError(f"broken answer from port {self._port}: {error!r}") from error
         finally:
@@ -83,7 +83,7 @@ class Requests:
         return http.client.HTTPSConnection(LOOPBACK, self._port, context=self._tls, timeout=timeout)
 
     def ready(self, path: str, says: bytes = b"") -> bool:
-        """Whether the component says that it is ready, in these words if any."""
+        """Whether the component answers that it is ready; `says` must be in the body."""
         try:
             answer = self.send("GET", path, timeout=2)
         except OSError:
@@ -91,7 +91,7 @@ class Requests:
         return answer.ok and says in answer.body
 
     def apply(self, path: str, manifest: dict[str, Any]) -> None:
-        """Make an object be as the manifest says, by server-side apply."""
+        """Apply a manifest by server-side apply."""
         name = manifest["metadata"]["name"]
         address = f"{path}/{name}?fieldManager={FIELD_MANAGER}&force=true"
         answer = self.send(
@@ -103,7 +103,7 @@ class Requests:
             )
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: ComponentResponse) -> str:
     try:
         return str(answer.json()["message"])
     except (ValueError, LookupError, TypeError):

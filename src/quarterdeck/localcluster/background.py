@@ -1,7 +1,7 @@
-"""Starting a supervisor that stays behind, and stopping one, from another process.
+"""Starts a supervisor in the background, and stops one, from another process.
 
-Any number of these may be at work on a state directory at once. Only one supervisor gets the
-lock; all who asked for a cluster wait for that one.
+Any number of processes may do so for one state directory at the same time. Only one supervisor
+gets the lock; all callers wait for that one.
 """
 
 import os
@@ -15,22 +15,22 @@ from typing import Literal
 
 from quarterdeck.localcluster.access import access_to
 from quarterdeck.localcluster.errors import LocalClusterError, NotReady
-from quarterdeck.localcluster.installation import bring_missing
+from quarterdeck.localcluster.installation import install_missing
 from quarterdeck.localcluster.order import Order, encode
 from quarterdeck.localcluster.process import how_it_ended, tail
 from quarterdeck.localcluster.state import Layout, is_locked, prepare
-from quarterdeck.localcluster.status import Status, read_status, running_status
+from quarterdeck.localcluster.status import ClusterStatus, read_status, running_status
 
-START_LIMIT = 180.0
-STOP_LIMIT = 60.0
-_POLL = 0.05
+START_TIMEOUT = 180.0
+STOP_TIMEOUT = 60.0
+_POLL_PERIOD = 0.05
 
 
-def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
-    """The status of a cluster that is ready: one that was running, or one started now."""
+def bring_up(order: Order, progress: Callable[[str], None]) -> ClusterStatus:
+    """Start the cluster unless it runs, wait until it is ready, and return its status."""
     layout = Layout(order.state)
     prepare(layout)
-    deadline = time.monotonic() + START_LIMIT
+    deadline = time.monotonic() + START_TIMEOUT
     child: subprocess.Popen[bytes] | None = None
     try:
         while True:
@@ -47,37 +47,37 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> Status:
             if time.monotonic() > deadline:
                 log = layout.log_of("supervisor")
                 raise NotReady(
-                    f"the cluster was not ready after {START_LIMIT:.0f} s; see {log}", tail(log)
+                    f"the cluster was not ready after {START_TIMEOUT:.0f} s; see {log}", tail(log)
                 )
-            time.sleep(_POLL)
+            time.sleep(_POLL_PERIOD)
     except BaseException:
-        if child is not None and child.poll() is None:  # ours alone, and nobody waits for it now
+        if child is not None and child.poll() is None:  # We started it, and do not wait any more.
             child.terminate()
             child.wait()
         raise
     if child is None or status.supervisor.pid != child.pid:
-        bring_missing(access_to(layout, status), order.contents, progress)
+        install_missing(access_to(layout, status), order.contents, progress)
     return status
 
 
-Outcome = Literal["stopped", "did not stop in time: killed", "not running"]
+StopResult = Literal["stopped", "did not stop in time: killed", "not running"]
 
 
-def take_down(layout: Layout, progress: Callable[[str], None]) -> Outcome:
-    """Stop the cluster, and return when nothing of it runs any more."""
-    deadline = time.monotonic() + STOP_LIMIT
+def take_down(layout: Layout, progress: Callable[[str], None]) -> StopResult:
+    """Stop the cluster, and return when all its processes have ended."""
+    deadline = time.monotonic() + STOP_TIMEOUT
     while (status := running_status(layout)) is None:
-        # A supervisor that has the lock but has not said anything yet is about to.
+        # A supervisor that holds the lock is about to write its status.
         if not is_locked(layout):
             layout.status.unlink(missing_ok=True)
             return "not running"
         if time.monotonic() > deadline:
             raise LocalClusterError(f"somebody holds {layout.lock}, but does not say who; end that")
-        time.sleep(_POLL)
+        time.sleep(_POLL_PERIOD)
     progress("stopping")
-    if status.supervisor.end(signal.SIGTERM, STOP_LIMIT):
+    if status.supervisor.end(signal.SIGTERM, STOP_TIMEOUT):
         return "stopped"
-    status.supervisor.end(signal.SIGKILL, STOP_LIMIT)
+    status.supervisor.end(signal.SIGKILL, STOP_TIMEOUT)
     layout.status.unlink(missing_ok=True)
     return "did not stop in time: killed"
 
@@ -96,7 +96,7 @@ def purge(layout: Layout) -> None:
 def _spawn(layout: Layout, order: Order) -> "subprocess.Popen[bytes]":
     with layout.log_of("supervisor").open("ab") as log:
         child = subprocess.Popen(
-            # The directory is there for who looks at the list of processes.
+            # The directory is an argument only so that it shows in the list of processes.
             [sys.executable, "-P", "-m", "quarterdeck.localcluster.supervisor", str(order.state)],
             stdin=subprocess.PIPE,
             stdout=log,
@@ -112,7 +112,7 @@ def _spawn(layout: Layout, order: Order) -> "subprocess.Popen[bytes]":
 
 
 def _raise_if_failed(layout: Layout, child: "subprocess.Popen[bytes]") -> None:
-    """Say why our supervisor has ended, unless another one was first."""
+    """Raise the error of our supervisor; do nothing if another supervisor has the lock."""
     if child.returncode == 0:
         return
     last = read_status(layout)

@@ -1,8 +1,8 @@
-"""The cluster's certificates: which there are, whom each names, and what it may be used for.
+"""The cluster's certificates: their names, their users, and their usages.
 
-Two authorities: one for the cluster and one for etcd, so that a certificate of a cluster's user
-opens nothing at etcd. Authorities and the service account key are made once and kept; all other
-certificates are issued anew at every start, so none expires in a cluster that is used.
+There are two authorities, one for the cluster and one for etcd, so that etcd accepts no
+certificate of a cluster user. Authorities and the service account key are created once. All other
+certificates are issued again at every start, so that none expires in a cluster in use.
 """
 
 import ipaddress
@@ -26,8 +26,8 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One certificate: who it is for, and on which side of a connection it may stand."""
+class CertificateSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One certificate: its subject, its hosts, and whether it is for clients or servers."""
 
     name: str
     common_name: str
@@ -41,10 +41,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 LOCAL_HOSTS = ("localhost", "127.0.0.1")
 
 LOG_READER = "system:quarterdeck:kubelet-client"
-"""Who the API server is when it reads a pod's log from its node."""
+"""The user of the API server when it reads a pod's log from a node."""
 
 CERTIFICATES = (
-    Plan(
+    CertificateSpec(
         name="kube-apiserver",
         common_name="kube-apiserver",
         server=True,
@@ -57,9 +57,11 @@ CERTIFICATES = (
             "kubernetes.default.svc.cluster.local",
         ),
     ),
-    Plan(name="kubelet-client", common_name=LOG_READER, client=True),
-    Plan(name="etcd", common_name="etcd", authority="etcd-ca", server=True, hosts=LOCAL_HOSTS),
-    Plan(
+    CertificateSpec(name="kubelet-client", common_name=LOG_READER, client=True),
+    CertificateSpec(
+        name="etcd", common_name="etcd", authority="etcd-ca", server=True, hosts=LOCAL_HOSTS
+    ),
+    CertificateSpec(
         name="etcd-peer",
         common_name="etcd",
         authority="etcd-ca",
@@ -67,23 +69,25 @@ CERTIFICATES = (
         client=True,
         hosts=LOCAL_HOSTS,
     ),
-    Plan(name="etcd-client", common_name="kube-apiserver", authority="etcd-ca", client=True),
-    Plan(
+    CertificateSpec(
+        name="etcd-client", common_name="kube-apiserver", authority="etcd-ca", client=True
+    ),
+    CertificateSpec(
         name="kube-controller-manager",
         common_name="system:kube-controller-manager",
         client=True,
         server=True,
         hosts=LOCAL_HOSTS,
     ),
-    Plan(
+    CertificateSpec(
         name="kube-scheduler",
         common_name="system:kube-scheduler",
         client=True,
         server=True,
         hosts=LOCAL_HOSTS,
     ),
-    Plan(name="kwok", common_name="system:quarterdeck:simulated-node", client=True),
-    Plan(
+    CertificateSpec(name="kwok", common_name="system:quarterdeck:simulated-node", client=True),
+    CertificateSpec(
         name="this-machine",
         common_name="system:node:this-machine",
         organizations=("system:nodes",),
@@ -91,14 +95,14 @@ CERTIFICATES = (
         server=True,
         hosts=LOCAL_HOSTS,
     ),
-    Plan(
+    CertificateSpec(
         name="admin",
         common_name="quarterdeck-admin",
         organizations=("system:masters",),
         client=True,
     ),
 )
-"""Every certificate that a cluster starts with."""
+"""The certificates that every cluster has."""
 
 
 class KeyPair(msgspec.Struct, frozen=True):
@@ -109,22 +113,22 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 def certificate_path(pki: Path, name: str) -> Path:
-    """Where the certificate of that name lies."""
+    """The path of the certificate of that name."""
     return pki / f"{name}.crt"
 
 
 def key_path(pki: Path, name: str) -> Path:
-    """Where the private key of that name lies."""
+    """The path of the private key of that name."""
     return pki / f"{name}.key"
 
 
 def public_key_path(pki: Path, name: str) -> Path:
-    """Where a bare public key lies."""
+    """The path of the public key of that name."""
     return pki / f"{name}.pub"
 
 
 def make_certificates(pki: Path, now: datetime | None = None) -> None:
-    """Fill a directory with all that a cluster needs; authorities that are there are kept."""
+    """Write all certificates of a cluster to a directory; existing authorities stay."""
     now = now or datetime.now(UTC)
     for name in ("ca", "etcd-ca"):
         if not certificate_path(pki, name).exists():
@@ -133,8 +137,8 @@ def make_certificates(pki: Path, now: datetime | None = None) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         write_private(public_key_path(pki, "service-account"), _public_pem(key))
         write_private(key_path(pki, "service-account"), _pem(key))
-    for plan in CERTIFICATES:
-        _write(pki, plan.name, issue(plan, load(pki, plan.authority), now))
+    for spec in CERTIFICATES:
+        _write(pki, spec.name, issue(spec, load(pki, spec.authority), now))
 
 
 def load(pki: Path, name: str) -> KeyPair:
@@ -143,7 +147,7 @@ def load(pki: Path, name: str) -> KeyPair:
 
 
 def new_authority(name: str, now: datetime) -> KeyPair:
-    """A certificate that signs others and itself."""
+    """A new self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(name, ())
     certificate = (
@@ -157,17 +161,17 @@ def new_authority(name: str, now: datetime) -> KeyPair:
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
 
 
-def issue(plan: Plan, authority: KeyPair, now: datetime) -> KeyPair:
-    """The certificate that a plan asks for, signed by the authority."""
+def issue(spec: CertificateSpec, authority: KeyPair, now: datetime) -> KeyPair:
+    """A new certificate by this specification, signed by the authority."""
     signer = x509.load_pem_x509_certificate(authority.certificate)
     signing_key = serialization.load_pem_private_key(authority.key, password=None)
     assert isinstance(signing_key, ec.EllipticCurvePrivateKey)  # noqa: S101 - we wrote it so
     key = ec.generate_private_key(ec.SECP256R1())
-    usages = [ExtendedKeyUsageOID.CLIENT_AUTH] * plan.client
-    usages += [ExtendedKeyUsageOID.SERVER_AUTH] * plan.server
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH] * spec.client
+    usages += [ExtendedKeyUsageOID.SERVER_AUTH] * spec.server
     builder = (
         _builder(
-            _subject(plan.common_name, plan.organizations), key.public_key(), now, CERTIFICATE_LIFE
+            _subject(spec.common_name, spec.organizations), key.public_key(), now, CERTIFICATE_LIFE
         )
         .issuer_name(signer.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -178,8 +182,8 @@ def issue(plan: Plan, authority: KeyPair, now: datetime) -> KeyPair:
             critical=False,
         )
     )
-    if plan.hosts:
-        names = x509.SubjectAlternativeName([_host_name(host) for host in plan.hosts])
+    if spec.hosts:
+        names = x509.SubjectAlternativeName([_host_name(host) for host in spec.hosts])
         builder = builder.add_extension(names, critical=False)
     certificate = builder.sign(signing_key, hashes.SHA256())
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))

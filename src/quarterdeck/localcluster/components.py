@@ -1,7 +1,7 @@
-"""The command line of each component, as a pure function of settings, places and ports.
+"""The command line of each component, a pure function of settings, paths and ports.
 
-Nothing listens beyond loopback, nobody is let in without a certificate or a token, and each
-component speaks to the API server under a name of its own.
+All components listen on loopback only. Each request needs a certificate or a token. Each component
+is its own user to the API server.
 """
 
 from pathlib import Path
@@ -30,27 +30,27 @@ COMPONENTS: tuple[Component, ...] = (
     "kube-scheduler",
     "kwok",
 )
-"""What every cluster has, in the order in which one depends on the other."""
+"""The components of every cluster, each after those that it depends on."""
 
 THIS_MACHINE: Literal["this-machine"] = "this-machine"
-"""The node whose pods are processes, and the component that runs it, where it is wanted."""
+"""The node whose pods are processes, and its agent, an optional component."""
 
 SIMULATED_NODE = "simulated"
 POD_NETWORK = "10.244.0.0/16"
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command lines depend on."""
+    """The input of the command lines."""
 
     layout: Layout
     ports: Ports
     stages: Path
     durable: bool = True
-    """False lets etcd answer before its data is on disk: quicker, for tests only."""
+    """False lets etcd answer before its data is on disk: faster, for tests only."""
     audit: bool = False
     """Write every request, without bodies, to the audit log."""
     node_lease: int = 40
-    """Seconds for which a node counts as alive after its last heartbeat."""
+    """The duration of the nodes' Leases in seconds."""
 
     @property
     def api_url(self) -> str:
@@ -59,7 +59,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def etcd_url(self) -> str:
-        """Where etcd serves the API server."""
+        """Etcd's address for the API server."""
         return f"https://{LOOPBACK}:{self.ports.etcd_client}"
 
     def certificate(self, name: str) -> str:
@@ -72,7 +72,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arguments(component: Component, setup: Setup) -> list[str]:
-    """What a component is started with, without the program itself."""
+    """The arguments of a component, without the program."""
     match component:
         case "etcd":
             return etcd_arguments(setup)
@@ -89,7 +89,7 @@ def arguments(component: Component, setup: Setup) -> list[str]:
 
 
 def etcd_arguments(setup: Setup) -> list[str]:
-    """A cluster of one, which serves holders of its own authority's certificates."""
+    """An etcd of one member, which accepts certificates of its own authority only."""
     peer_url = f"https://{LOOPBACK}:{setup.ports.etcd_peer}"
     options = [
         "--name=local",
@@ -115,7 +115,7 @@ def etcd_arguments(setup: Setup) -> list[str]:
 
 
 def apiserver_arguments(setup: Setup) -> list[str]:
-    """The kube-apiserver, the only way to etcd."""
+    """The kube-apiserver, the only client of etcd."""
     options = [
         f"--bind-address={LOOPBACK}",
         f"--advertise-address={LOOPBACK}",
@@ -130,7 +130,7 @@ def apiserver_arguments(setup: Setup) -> list[str]:
         "--anonymous-auth=false",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
-        # An endpoint may not be a loopback address, so the API server announces none.
+        # An endpoint must not be a loopback address, so the API server publishes none.
         "--endpoint-reconciler-type=none",
         f"--service-cluster-ip-range={SERVICE_NETWORK}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
@@ -150,7 +150,7 @@ def apiserver_arguments(setup: Setup) -> list[str]:
             f"--audit-policy-file={setup.layout.audit_policy}",
             f"--audit-log-path={setup.layout.audit_log}",
             "--audit-log-mode=blocking",
-            # Who counts requests reads one file: it is begun anew after 100 MB otherwise.
+            # Tests count requests in one file; by default it is rotated after 100 MB.
             "--audit-log-maxsize=10000",
         ]
     return options
@@ -165,10 +165,10 @@ def controller_manager_arguments(setup: Setup) -> list[str]:
         f"--root-ca-file={setup.certificate('ca')}",
         f"--cluster-signing-cert-file={setup.certificate('ca')}",
         f"--cluster-signing-key-file={setup.key('ca')}",
-        # One client on a loopback API server: waiting for a turn would only slow tests down.
+        # Rate limits would only slow tests down on a loopback API server.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        # Kubernetes' own defaults where the nodes' Leases have theirs.
+        # With the default Lease duration of 40 s these are Kubernetes' own defaults.
         f"--node-monitor-grace-period={setup.node_lease * 5 / 4}s",
         f"--node-monitor-period={setup.node_lease / 8}s",
     ]
@@ -184,7 +184,7 @@ def scheduler_arguments(setup: Setup) -> list[str]:
 
 
 def kwok_arguments(setup: Setup) -> list[str]:
-    """The player of the node `simulated`, by our stages; it listens nowhere."""
+    """kwok, which simulates the node `simulated` by our stages; it listens on no port."""
     return [
         f"--kubeconfig={setup.layout.kubeconfig_of('kwok')}",
         f"--config={setup.stages}",
@@ -196,16 +196,16 @@ def kwok_arguments(setup: Setup) -> list[str]:
 
 
 AGENT_ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(128 * 1024)}
-"""Where the agent's C library begins to give large blocks pages of their own: always there.
+"""A fixed size from which glibc maps blocks of memory outside the heap, for the agent.
 
-Left alone, glibc raises it when the first such block is freed, and the buffers of TLS connections,
-256 kB each, come and go in the heap, where less and less fits: measured over 120 rounds of pods,
-used was 19 MB throughout, and the heap grew from 21 to 29 MB, of which a trim gave back 11.
+By default glibc raises this threshold when it frees the first large block. Then the buffers of TLS
+connections, 256 kB each, fragment the heap. Measured over 120 rounds of pods: 19 MB were in use
+throughout, while the heap grew from 21 to 29 MB, of which a trim returned 11.
 """
 
 
 def this_machine_arguments(setup: Setup) -> list[str]:
-    """The agent of the node `this-machine`, for Python: it is a module of ours."""
+    """The agent of the node `this-machine`: a module of ours, as arguments of Python."""
     return [
         "-m",
         "quarterdeck.localcluster.node",
@@ -226,14 +226,14 @@ def this_machine_arguments(setup: Setup) -> list[str]:
 
 
 def _served(component: str, port: int, setup: Setup) -> list[str]:
-    """What the controller manager and the scheduler share: who they are and where they listen."""
+    """The arguments that the controller manager and the scheduler share."""
     kubeconfig = setup.layout.kubeconfig_of(component)
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         f"--client-ca-file={setup.certificate('ca')}",
-        # What it would look up is for requests that come through an aggregating API server.
+        # The lookup is only for requests through an aggregating API server.
         "--authentication-skip-lookup=true",
         f"--bind-address={LOOPBACK}",
         f"--secure-port={port}",

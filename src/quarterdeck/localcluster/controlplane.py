@@ -1,7 +1,8 @@
 """One control plane: etcd, API server, controller manager, scheduler and the simulated node.
 
-It starts, stops and disturbs child processes and knows when each is ready. It does not restart
-what crashed (the supervisor does), and it is synchronous: from asyncio, call it in a thread.
+It starts, stops, kills and pauses child processes and checks when each is ready. It does not
+restart crashed components (the supervisor does). It is synchronous: from asyncio, call it in a
+thread.
 """
 
 import os
@@ -32,30 +33,30 @@ from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_e
 from quarterdeck.localcluster.state import (
     Layout,
     Lock,
-    begin_data,
     check_space,
-    data_has_begun,
+    discard_unready_data,
+    keep_data,
     prepare,
 )
 
-START_LIMIT = 60.0
-"""Seconds until a component that is not ready counts as failed. Two suffice on an idle machine;
-it is many times that when every core is taken by other tests."""
+START_TIMEOUT = 60.0
+"""Seconds after which a component that is not ready counts as failed. An idle machine needs two;
+one whose cores all run other tests needs many times that."""
 
-STOP_GRACE = 10.0
-_POLL = 0.02
+STOP_GRACE_PERIOD = 10.0
+_POLL_PERIOD = 0.02
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 def _silent(step: str) -> None:
-    """Show nothing."""
+    """Ignore the progress."""
 
 
 class ControlPlane(ClusterAccess):
-    """A Kubernetes control plane in a state directory, which it holds until it is closed.
+    """A Kubernetes control plane in a state directory, which it locks until it is closed.
 
-    Methods that take components act on all when none is named. `start` returns when what it has
-    started is ready.
+    Methods that take components act on all components if none is named. `start` returns when the
+    components are ready.
     """
 
     def __init__(
@@ -92,26 +93,26 @@ class ControlPlane(ClusterAccess):
         self.processes = {component: self._process(component) for component in COMPONENTS}
 
     def add_this_machine(self, options: Sequence[str] = ()) -> None:
-        """Have the node `this-machine` too, its agent with these options beside its own.
+        """Add the node `this-machine`; its agent gets these options beside its own.
 
-        What is added after `start` is started by name.
+        After `start`, start it by name.
         """
         self.processes[THIS_MACHINE] = self._process(THIS_MACHINE, options)
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """All that this cluster has, in the order in which one depends on the other."""
+        """All components of this cluster, each after those that it depends on."""
         return tuple(self.processes)
 
     @property
     def audit_log(self) -> Path:
-        """The audit log, a JSON object per request, when auditing is on."""
+        """The audit log, a JSON object per request, if auditing is on."""
         return self.layout.audit_log
 
-    # Running it.
+    # Start and stop.
 
     def start(self, *components: Component) -> None:
-        """Start components that do not run, and return when they are ready."""
+        """Start the components that do not run, and return when they are ready."""
         if components:
             for component in components:
                 self.launch(component)
@@ -119,8 +120,8 @@ class ControlPlane(ClusterAccess):
             return
         check_ports(self.setup.ports)
         self._progress("starting etcd and the API server")
-        # Side by side, as both take a second. An API server that has waited 20 s for etcd ends:
-        # after that, on a slow disk, it is started again.
+        # Both start at the same time, as each takes a second. An API server ends if it waits 20 s
+        # for etcd; on a slow disk it is started again then.
         self.launch("etcd")
         self.launch("kube-apiserver")
         self.wait_ready("etcd")
@@ -134,15 +135,15 @@ class ControlPlane(ClusterAccess):
     def launch(self, component: Component) -> None:
         """Start a component that does not run, and do not wait for it."""
         if component == "etcd" and self.processes[component].pid is None:
-            begin_data(self.layout)
+            discard_unready_data(self.layout)
         if component == "kwok":
             simulated.prepare_node(self.requests())
         if component == THIS_MACHINE:
             placement.prepare_node(self.requests())
         self.processes[component].start()
 
-    def stop(self, *components: Component, grace: float = STOP_GRACE) -> None:
-        """Stop components in good order, each with that many seconds before it is killed."""
+    def stop(self, *components: Component, grace: float = STOP_GRACE_PERIOD) -> None:
+        """Stop components, dependants first; `grace` seconds after SIGTERM each is killed."""
         for component in reversed(self.components):
             if component in (components or self.components):
                 self.processes[component].stop(grace)
@@ -158,17 +159,17 @@ class ControlPlane(ClusterAccess):
             self.processes[component].kill()
 
     def pause(self, *components: Component) -> None:
-        """Stop components from doing anything, with their connections open (SIGSTOP)."""
+        """Pause components by SIGSTOP; their connections stay open."""
         for component in components or self.components:
             self.processes[component].pause()
 
     def resume(self, *components: Component) -> None:
-        """Let paused components go on (SIGCONT)."""
+        """Resume paused components by SIGCONT."""
         for component in components or self.components:
             self.processes[component].resume()
 
-    def wait_ready(self, *components: Component, limit: float = START_LIMIT) -> None:
-        """Return when components are ready; raise when one has crashed or takes too long."""
+    def wait_ready(self, *components: Component, limit: float = START_TIMEOUT) -> None:
+        """Wait until components are ready; raise if one has crashed or takes too long."""
         waiting = list(components or self.components)
         deadline = time.monotonic() + limit
         while waiting := [one for one in waiting if not self.is_ready(one)]:
@@ -180,12 +181,12 @@ class ControlPlane(ClusterAccess):
                     f"{slow.name} was not ready after {limit:.0f} s; its log is {slow.log}",
                     slow.last_lines(),
                 )
-            time.sleep(_POLL)
+            time.sleep(_POLL_PERIOD)
         if "etcd" in (components or self.components):
-            data_has_begun(self.layout)
+            keep_data(self.layout)
 
     def is_ready(self, component: Component) -> bool:
-        """Whether a component runs and says that it is ready."""
+        """Whether a component runs and answers that it is ready."""
         if self.processes[component].pid is None:
             return False
         ports, pki = self.setup.ports, self.layout.pki
@@ -197,26 +198,26 @@ class ControlPlane(ClusterAccess):
                 return self.requests().ready("/readyz")
             case "kube-controller-manager":
                 manager = Requests(ports.kube_controller_manager, pki, user="admin")
-                # It answers "ok" before it runs any controller, and crashes when the API server
-                # goes away by then. Pods are let in when this account is there.
+                # It answers "ok" before it runs any controller, and crashes if the API server is
+                # lost before that. The server admits pods when this account exists.
                 return manager.ready(
                     "/healthz?verbose", says=b"garbage-collector-controller ok"
                 ) and self.requests().ready(_DEFAULT_ACCOUNT)
             case "kube-scheduler":
                 return Requests(ports.kube_scheduler, pki, user="admin").ready("/readyz")
             case "kwok":
-                return simulated.is_played(self.requests())
+                return simulated.is_ready(self.requests())
             case "this-machine":
                 return placement.is_ready(self.requests())
 
     def close(self) -> None:
-        """Kill whatever still runs, and let go of the state directory."""
+        """Kill all running components, and unlock the state directory."""
         self.kill()
         self._spawner.close()
         self._lock.release()
 
     def __enter__(self) -> Self:
-        """Start it all."""
+        """Start all components."""
         try:
             self.start()
         except BaseException:
@@ -230,14 +231,15 @@ class ControlPlane(ClusterAccess):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill it all: who leaves a `with` wants the cluster no more."""
+        """Kill all components."""
         self.close()
 
     def _process(self, component: Component, options: Sequence[str] = ()) -> ComponentProcess:
         program = self.binaries.paths.get(component, Path(sys.executable))
         environment = {"HOME": str(self.layout.root), "PATH": os.defpath}
         if component == THIS_MACHINE:
-            # To find bubblewrap, and to hide the user's kubeconfigs and clusters from pods.
+            # The agent needs these to find bubblewrap, and to hide the user's kubeconfigs and
+            # clusters from pods.
             inherited = ("PATH", "HOME", "KUBECONFIG", "XDG_STATE_HOME")
             environment = {n: os.environ[n] for n in inherited if n in os.environ} | AGENT_ALLOCATOR
         return ComponentProcess(

@@ -1,4 +1,4 @@
-"""The files by which components and users prove who they are, written at each start."""
+"""Writes the certificates and kubeconfigs of components and users, at each start."""
 
 import os
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ rules:
 
 
 def write_credentials(setup: Setup) -> None:
-    """Issue all certificates, and write the kubeconfigs and policies that components read."""
+    """Issue all certificates, and write the components' kubeconfigs and the audit policy."""
     layout = setup.layout
     certificates.make_certificates(layout.pki)
     for user in ("kube-controller-manager", "kube-scheduler", "kwok", "this-machine"):
@@ -30,17 +30,17 @@ def write_credentials(setup: Setup) -> None:
 
 
 def issue_kubeconfig(setup: Setup, user: str, groups: Iterable[str]) -> Path:
-    """A kubeconfig for a user in these groups, with a client certificate issued now."""
+    """Write a kubeconfig with a new client certificate for a user in these groups."""
     return _write(setup, user, _issued(setup, user, groups))
 
 
 def issue_pod_credentials(
     setup: Setup, pod: str, user: str, groups: Iterable[str] = (), *, owner: int = -1
 ) -> Path:
-    """A directory with a `kubeconfig` for a user in these groups, for a static pod to see.
+    """Write a `kubeconfig` for a static pod, and return its directory, which the pod mounts.
 
-    It is for the user id `owner` alone, which only root can choose; -1 is ourselves. Issued
-    again, the file is replaced in one step, so that a pod that runs finds the new one.
+    Only the user id `owner` may read it; -1 is our own, and only root may give another. A second
+    call replaces the file in one step, so that a running pod finds the new one.
     """
     directory = setup.layout.credentials_of(pod)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def issue_pod_credentials(
 
 
 def token_kubeconfig(setup: Setup, user: str, token: str) -> Path:
-    """A kubeconfig for the user whose token this is."""
+    """Write a kubeconfig with this token."""
     authority = certificates.load(setup.layout.pki, "ca").certificate
     return _write(setup, user, kubeconfig.with_token(setup.api_url, authority, token, user=user))
 
@@ -64,9 +64,11 @@ def _kubeconfig(setup: Setup, name: str) -> bytes:
 
 
 def _issued(setup: Setup, user: str, groups: Iterable[str]) -> bytes:
-    plan = certificates.Plan(name=user, common_name=user, organizations=tuple(groups), client=True)
+    spec = certificates.CertificateSpec(
+        name=user, common_name=user, organizations=tuple(groups), client=True
+    )
     authority = certificates.load(setup.layout.pki, "ca")
-    pair = certificates.issue(plan, authority, datetime.now(UTC))
+    pair = certificates.issue(spec, authority, datetime.now(UTC))
     return kubeconfig.with_certificate(setup.api_url, authority.certificate, pair, user=user)
 
 

@@ -1,4 +1,4 @@
-"""Quarterdeck's CustomResourceDefinitions: where they are, and putting them into a cluster."""
+"""Finds Quarterdeck's CustomResourceDefinitions, and installs them into a cluster."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.errors import LocalClusterError
 
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_ESTABLISHED_LIMIT = 30.0
+_ESTABLISHED_TIMEOUT = 30.0
 
 
 def definitions_directory() -> Path:
@@ -22,7 +22,7 @@ def definitions_directory() -> Path:
 
 
 def load_definitions(directory: Path) -> list[dict[str, Any]]:
-    """All definitions in the YAML files of a directory, in the order of the files' names."""
+    """All definitions in the YAML files of a directory, in the order of the file names."""
     return [
         document
         for file in sorted(directory.glob("*.yaml"))
@@ -36,11 +36,11 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
     for definition in definitions:
         requests.apply(_COLLECTION, definition)
     waiting = [str(definition["metadata"]["name"]) for definition in definitions]
-    deadline = time.monotonic() + _ESTABLISHED_LIMIT
+    deadline = time.monotonic() + _ESTABLISHED_TIMEOUT
     while waiting := [name for name in waiting if not _is_served(requests, name)]:
         if time.monotonic() > deadline:
             raise LocalClusterError(
-                f"the API server does not serve {waiting[0]} {_ESTABLISHED_LIMIT:.0f} s after it "
+                f"the API server does not serve {waiting[0]} {_ESTABLISHED_TIMEOUT:.0f} s after it "
                 f"was applied; see: quarterdeck local kubectl describe crd {waiting[0]}"
             )
         time.sleep(0.05)
@@ -60,7 +60,7 @@ def _is_served(requests: Requests, name: str) -> bool:
         for condition in found.get("status", {}).get("conditions", [])
     ):
         return False
-    # Established comes first; until the storage is up, a list is answered by 429.
+    # Established comes first; until the storage is ready, the server answers a list with 429.
     spec = found["spec"]
     version = spec["versions"][0]["name"]
     served = f"apis/{spec['group']}/{version}"
@@ -69,7 +69,7 @@ def _is_served(requests: Requests, name: str) -> bool:
 
 
 def _is_described(requests: Requests, served: str, kind: str) -> bool:
-    """Whether `kubectl explain` knows the kind: descriptions come a second after the storage."""
+    """Whether `kubectl explain` knows the kind, about a second after its storage is ready."""
     index = requests.send("GET", "/openapi/v3")
     if not index.ok or served not in index.json()["paths"]:
         return False

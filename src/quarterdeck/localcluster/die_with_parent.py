@@ -1,8 +1,8 @@
-"""Run a program that the kernel kills when its parent is gone: PID PROGRAM [ARGUMENT]...
+"""Runs a program that the kernel kills when its parent ends: PID PROGRAM [ARGUMENT]...
 
-PID is the parent, as it sees itself. This is a program of its own, and not code between fork
-and exec, because that is unsafe in a parent with threads. It becomes the program that it runs,
-so the program keeps its process id.
+PID is the parent's process id, as the parent sees it. This is a separate program, because code
+between fork and exec is unsafe in a parent with threads. It execs the program, which keeps the
+process id.
 """
 
 import ctypes
@@ -14,11 +14,11 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Ask the kernel for the signal, make sure that the parent still lives, become the program."""
+    """Request the signal, check that the parent still runs, and exec the program."""
     parent, program = int(arguments[0]), arguments[1:]
     if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
         sys.exit("the kernel refuses to tie this process to its parent (PR_SET_PDEATHSIG)")
-    if os.getppid() != parent:  # it died before the kernel knew what to do then
+    if os.getppid() != parent:  # It ended before the request.
         sys.exit(1)
     os.execv(program[0], program)  # noqa: S606 - the arguments are the caller's own
 

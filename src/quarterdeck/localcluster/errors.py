@@ -1,4 +1,4 @@
-"""What can go wrong with a local cluster, each as one line that says what to do next.
+"""The errors of a local cluster; each message is one line with a remedy.
 
 LocalClusterError
   ├── StateUnusable     the state directory is of another version, owner or full
@@ -7,12 +7,12 @@ LocalClusterError
   ├── ComponentCrashed  a component ended before it was ready
   └── NotReady          a component lives, but did not get ready in time
 
-Their names say what is the case, hence no `Error` at the end.
+The names describe the state, so they do not end in `Error`.
 """
 
 
 class LocalClusterError(Exception):
-    """A local cluster cannot do what was asked; the text is one line for a person."""
+    """A local cluster cannot do what was asked; the message is one line for people."""
 
 
 class StateUnusable(LocalClusterError):  # noqa: N818

@@ -1,6 +1,6 @@
-"""What a cluster has in it: put there when it starts, or brought to one that runs.
+"""Installs operators and releases into a local cluster, when it starts or later.
 
-What is there stays, so that all of this can be asked for again.
+What is installed stays, so every call can be repeated.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.operators import deploy_operator, find_operator
 from quarterdeck.localcluster.order import Contents
 from quarterdeck.localcluster.releases import (
-    delivered,
     deploy_releases,
     has_releases,
+    payload_operators,
     wait_for_operators,
     wait_for_release,
 )
-from quarterdeck.localcluster.static_pods import own_directory, take_from
+from quarterdeck.localcluster.static_pods import own_directory, use_static_pods
 
 Show = Callable[[str], None]
 
 
 def install(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
-    """Put into a cluster that just started what was asked for, one part after another."""
+    """Install the contents into a cluster that has just started."""
     if contents.payload:
         deploy_releases(cluster, show, contents.changes)
     else:
@@ -32,11 +32,11 @@ def install(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
     _deploy_operators(cluster, contents, show)
 
 
-def bring_missing(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
-    """Put into a cluster that runs what it does not have, and return when that is ready."""
+def install_missing(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
+    """Install what a running cluster lacks of the contents, and return when it is ready."""
     check_static_pods(cluster, contents)
     if contents.static_pods is not None:
-        take_from(cluster.layout, contents.static_pods)
+        use_static_pods(cluster.layout, contents.static_pods)
     if contents.payload and has_releases(cluster):
         wait_for_release(cluster, show)
     elif contents.payload:
@@ -45,7 +45,7 @@ def bring_missing(cluster: ClusterAccess, contents: Contents, show: Show) -> Non
 
 
 def check_static_pods(cluster: ClusterAccess, contents: Contents) -> None:
-    """Refuse another directory of static pods than the one in use, whose pods would end."""
+    """Refuse a change of the directory of static pods, which would end the running pods."""
     used, wanted = own_directory(cluster.layout), contents.static_pods
     if used is not None and wanted is not None and used != wanted:
         raise LocalClusterError(
@@ -55,8 +55,8 @@ def check_static_pods(cluster: ClusterAccess, contents: Contents) -> None:
 
 
 def _deploy_operators(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
-    """Bring the operators that no release has brought."""
-    of_release = {one.name for one in delivered()} if has_releases(cluster) else set()
+    """Deploy the operators that no release installs."""
+    of_release = {one.name for one in payload_operators()} if has_releases(cluster) else set()
     for name in contents.operators:
         declared = find_operator(name)
         if name not in of_release:

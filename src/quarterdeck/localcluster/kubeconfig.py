@@ -1,4 +1,4 @@
-"""Kubeconfigs: one user at one server, with everything inside, readable by their owner alone."""
+"""Renders kubeconfigs: one user and one server, with the credentials inside."""
 
 from base64 import b64encode
 
@@ -8,7 +8,7 @@ from quarterdeck.localcluster.certificates import KeyPair
 
 
 def with_certificate(server: str, authority: bytes, pair: KeyPair, *, user: str) -> bytes:
-    """A kubeconfig that signs in with a client certificate."""
+    """A kubeconfig with a client certificate."""
     return _render(
         server,
         authority,
@@ -21,7 +21,7 @@ def with_certificate(server: str, authority: bytes, pair: KeyPair, *, user: str)
 
 
 def with_token(server: str, authority: bytes, token: str, *, user: str) -> bytes:
-    """A kubeconfig that signs in with a token, as a ServiceAccount does."""
+    """A kubeconfig with a token, as of a ServiceAccount."""
     return _render(server, authority, user, {"token": token})
 
 

@@ -1,8 +1,8 @@
-"""Operators in a local cluster: put there from what they declare, and what they write.
+"""Deploys operators into a local cluster from their declarations, and finds their pods.
 
-As they are delivered elsewhere, but for what an operator declares for a local cluster, and for a
-static pod's address, which is its own so that clusters side by side do not collide. Objects that
-belong to the administrator are created where they are missing and left alone otherwise.
+They are deployed as in any cluster, with two differences. An operator may declare arguments for a
+local cluster. A static pod does not use the host's network, so that several clusters do not
+collide. Objects of the administrator are created if they are missing, and never changed.
 """
 
 import copy
@@ -38,9 +38,9 @@ from quarterdeck.localcluster.definitions import install_definitions
 from quarterdeck.localcluster.errors import LocalClusterError, NotReady
 
 READY_TIMEOUT = 90
-"""Seconds until an operator that is not ready counts as failed."""
+"""Seconds after which an operator that is not ready counts as failed."""
 ELECTION_TIMEOUT = 10
-"""Seconds in which replicas that are ready have elected one of them."""
+"""Seconds after which ready replicas should have a leader."""
 
 
 def find_operator(name: str) -> Declaration:
@@ -59,10 +59,10 @@ def deploy_operator(
     changes: Mapping[str, Object] | None = None,
     args: Sequence[str] = (),
 ) -> None:
-    """Put an operator into a cluster, and return when it is ready.
+    """Deploy an operator, and return when it is ready.
 
-    Its own objects are created with `changes`, which are by kind; `args` take the place of its
-    arguments with the same flags.
+    `changes` are merged into its own objects, by kind. `args` replace its arguments with the same
+    flags.
     """
     declared = find_operator(name)
     if why := trouble(declared):
@@ -94,7 +94,7 @@ def deploy_operator(
 
 
 def local_static_pod(delivered: Object, args: Sequence[str]) -> Object:
-    """The delivered static pod as it runs here."""
+    """The delivered static pod as it runs in a local cluster."""
     pod = copy.deepcopy(delivered)
     pod["spec"].pop("hostNetwork")
     _set_args(pod["spec"], args)
@@ -102,16 +102,16 @@ def local_static_pod(delivered: Object, args: Sequence[str]) -> Object:
 
 
 def with_changes(manifest: Object, changes: Mapping[str, Object]) -> Object:
-    """A manifest with what is to be different in those of its kind."""
+    """A manifest with the changes for its kind merged in."""
     changed: Object = _merged(manifest, changes.get(manifest["kind"], {}))
     return changed
 
 
 def create_if_missing(cluster: ClusterAccess, manifest: Object) -> None:
-    """Create an object, or leave alone the one that is there."""
+    """Create an object; do nothing if it exists."""
     metadata = manifest["metadata"]
     group, _, version = manifest["apiVersion"].rpartition("/")
-    # With its group: another one may have a kind of this name too.
+    # With the group, as another group may have a kind of the same name.
     kind = f"{manifest['kind'].lower()}.{version}.{group}"
     where = (f"--namespace={metadata['namespace']}",) if "namespace" in metadata else ()
     if not _is_there(cluster, kind, metadata["name"], *where):
@@ -119,15 +119,15 @@ def create_if_missing(cluster: ClusterAccess, manifest: Object) -> None:
 
 
 def apply(cluster: ClusterAccess, objects: Sequence[Object]) -> None:
-    """Make objects so, whoever else had a part in them."""
+    """Apply objects, and take over fields that other managers own."""
     flags = ("--server-side", "--force-conflicts", "--filename=-")
     cluster.kubectl("apply", *flags, input=text(objects))
 
 
 def log_target(declared: Declaration) -> tuple[str, ...]:
-    """What `kubectl logs` is given to show the operator's log: that of all its replicas.
+    """The arguments of `kubectl logs` for the logs of all the operator's replicas.
 
-    kubectl would pick any one pod of a Deployment, and the one that leads has most to say.
+    For a Deployment kubectl would choose any one pod, and perhaps not the leader.
     """
     namespace = f"--namespace={declared.namespace}"
     if isinstance(declared.delivery, StaticPod):
@@ -136,7 +136,7 @@ def log_target(declared: Declaration) -> tuple[str, ...]:
 
 
 def pod_name(declared: Declaration) -> str:
-    """The name by which the API server knows the operator's static pod."""
+    """The name of the mirror pod of the operator's static pod."""
     return f"{declared.name}-{THIS_MACHINE}"
 
 
@@ -148,7 +148,7 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 def replicas(declared: Declaration, cluster: ClusterAccess) -> list[Replica]:
-    """The pods of an operator's Deployment, the one that leads first; some time for an election."""
+    """The pods of an operator's Deployment, the leader first; waits a while for a leader."""
     space, deadline = f"--namespace={declared.namespace}", time.monotonic() + ELECTION_TIMEOUT
     selector, names = f"--selector=app={declared.account}", "jsonpath={.items[*].metadata.name}"
     holder = "jsonpath={.spec.holderIdentity}"
@@ -186,12 +186,12 @@ def _add_static_pod(cluster: ClusterAccess, pod: Object, user: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         manifest = Path(scratch) / "static-pod.yaml"
         manifest.write_text(text([pod]))
-        wanted = static_pods.StaticPod(manifest=manifest, user=user, volume=CREDENTIALS)
+        wanted = static_pods.StaticPodRequest(manifest=manifest, user=user, volume=CREDENTIALS)
         cluster.add_static_pod(wanted)
 
 
 def _wait_ready(cluster: ClusterAccess, declared: Declaration) -> None:
-    """Return when the pod's mirror says that it is ready."""
+    """Wait until the mirror pod is ready."""
     namespace, name = log_target(declared)
     deadline = time.monotonic() + READY_TIMEOUT
     wanted = "--output=jsonpath={.status.conditions[?(@.type=='Ready')].status}"

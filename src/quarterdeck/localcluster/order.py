@@ -1,4 +1,4 @@
-"""What a supervisor is asked to run, in a form that can be handed to another process."""
+"""What a supervisor has to run, as values that can be passed to another process."""
 
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,20 @@ from quarterdeck.localcluster.binaries import Binaries
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster is to have in it."""
+    """What to install into a cluster."""
 
     static_pods: Path | None = None
     """A directory of manifests that the node this-machine runs without the API server."""
     operators: tuple[str, ...] = ()
-    """The operators to bring, by name; those of the payload are brought by it."""
+    """The names of the operators to deploy without a release."""
     payload: bool = False
-    """Let a release install all operators that are delivered by one."""
+    """Install all operators of a release by the cluster version operator."""
     changes: dict[str, Object] = {}
-    """What is different, by kind, in the operators' own objects where they are created."""
+    """Changes to the operators' own objects at their creation, by kind."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run and where."""
+    """Which cluster to run, and with which contents."""
 
     state: Path
     binaries: Binaries
@@ -38,7 +38,7 @@ def encode(order: Order) -> bytes:
 
 
 def decode(text: bytes) -> Order:
-    """The order that was encoded."""
+    """The order in this JSON."""
     return msgspec.json.decode(text, type=Order, dec_hook=_path)
 
 

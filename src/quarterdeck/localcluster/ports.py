@@ -1,6 +1,6 @@
-"""The ports of a cluster: chosen once, kept with its state, and checked before each start.
+"""The ports of a cluster: chosen once, stored with its state, and checked before each start.
 
-Kubeconfigs and pods hold the API server's address, so a cluster keeps its ports for life.
+Kubeconfigs and pods contain the API server's address, so a cluster never changes its ports.
 """
 
 import errno
@@ -18,8 +18,7 @@ from quarterdeck.localcluster.state import Layout, write_private
 LOOPBACK = "127.0.0.1"
 
 CANDIDATES = range(20000, 30000)
-"""Below the range from which Linux gives ports to outgoing connections, so that none is
-taken by chance between two starts."""
+"""Below Linux' range for outgoing connections, which could take a port between two starts."""
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +44,9 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ports_of(layout: Layout, *, api_port: int | None = None) -> Ports:
-    """The ports of this state directory, chosen and written down at the first call.
+    """The ports of this state directory, chosen and stored at the first call.
 
-    An `api_port` that is asked for replaces the API server's.
+    `api_port` replaces the API server's port.
     """
     try:
         ports = msgspec.json.decode(layout.ports.read_bytes(), type=Ports)
@@ -55,14 +54,14 @@ def ports_of(layout: Layout, *, api_port: int | None = None) -> Ports:
         ports = choose_ports()
     if api_port is not None:
         ports = msgspec.structs.replace(ports, kube_apiserver=api_port)
-        while len(ports.by_component()) < len(Ports.__struct_fields__):  # it was another's
+        while len(ports.by_component()) < len(Ports.__struct_fields__):  # Two are the same.
             ports = msgspec.structs.replace(choose_ports(), kube_apiserver=api_port)
     write_private(layout.ports, msgspec.json.encode(ports))
     return ports
 
 
 def choose_ports() -> Ports:
-    """Ports that nobody listens on now, all different."""
+    """Different ports on which nobody listens now."""
     free: list[int] = []
     wanted = len(Ports.__struct_fields__)
     for port in random.sample(CANDIDATES, len(CANDIDATES)):
@@ -76,12 +75,12 @@ def choose_ports() -> Ports:
     )
 
 
-def check_ports(ports: Ports, patience: float = 2.0) -> None:
-    """Say which port is taken, and by whom, before a component fails on it.
+def check_ports(ports: Ports, timeout: float = 2.0) -> None:
+    """Raise an error that names a taken port and the program that listens on it.
 
-    The components of a supervisor that was just killed die a moment later, hence some patience.
+    Wait for `timeout` seconds first: the components of a killed supervisor end a moment later.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     for port, component in ports.by_component().items():
         while not is_free(port) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -98,7 +97,7 @@ def check_ports(ports: Ports, patience: float = 2.0) -> None:
 def is_free(port: int) -> bool:
     """Whether a server could listen on this loopback port now."""
     with socket.socket() as probe:
-        # As the components do: a connection that lingers from an earlier run is no obstacle.
+        # The components do the same: a lingering connection of an earlier run does not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -114,7 +113,7 @@ def is_free(port: int) -> bool:
 
 
 def holder_of(port: int, proc: Path = Path("/proc")) -> str | None:
-    """The program that listens on a port, as `name (pid N)`; None where that cannot be seen."""
+    """The program that listens on a port, as `name (pid N)`; None if it is not visible."""
     inodes = {
         f"socket:[{inode}]"
         for table in ("net/tcp", "net/tcp6")
@@ -122,7 +121,7 @@ def holder_of(port: int, proc: Path = Path("/proc")) -> str | None:
         for inode in listening_inodes((proc / table).read_text(), port)
     }
     for process in proc.glob("[0-9]*"):
-        with suppress(OSError):  # ended meanwhile, or another user's
+        with suppress(OSError):  # It has ended, or belongs to another user.
             if any(_leads_to(link, inodes) for link in (process / "fd").iterdir()):
                 return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
     return None
@@ -131,7 +130,7 @@ def holder_of(port: int, proc: Path = Path("/proc")) -> str | None:
 def _leads_to(link: Path, targets: set[str]) -> bool:
     try:
         return str(link.readlink()) in targets
-    except OSError:  # closed meanwhile
+    except OSError:  # It is closed by now.
         return False
 
 

@@ -1,4 +1,4 @@
-"""Child processes that never outlive us: started, signalled, watched, with a log file each."""
+"""Child processes that end with this process, with a log file each."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ _TAIL_BYTES = 32 * 1024
 
 
 class Spawner:
-    """Starts processes from one thread that lives as long as they should.
+    """Starts processes from one thread, which lives as long as they do.
 
-    The kernel's "parent" of PR_SET_PDEATHSIG is the thread that forked: were that a passing one,
-    a component restarted from it would be killed when the thread ends.
+    For PR_SET_PDEATHSIG the parent is the thread that forked. The kernel would kill a component
+    that a short-lived thread has restarted.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Spawner:
     def spawn(
         self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path
     ) -> "subprocess.Popen[bytes]":
-        """A running process that writes to the log file."""
+        """Start a process that writes to the log file."""
         return self._thread.submit(_spawn, argv, environment, log).result()
 
     def close(self) -> None:
-        """End the thread, and with it whatever it has started that still runs."""
+        """End the thread, and with it all processes that it has started."""
         self._thread.shutdown()
 
 
@@ -46,13 +46,13 @@ def _spawn(
             stdout=output,
             stderr=output,
             env=dict(environment),
-            # A group of its own: Ctrl-C is for us, who then stop the children in order.
+            # Its own group: Ctrl-C goes to this process, which then stops the children in order.
             process_group=0,
         )
 
 
 class ComponentProcess:
-    """One component's process, over its restarts."""
+    """One component's process, across restarts."""
 
     def __init__(
         self,
@@ -72,16 +72,16 @@ class ComponentProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs."""
+        """The process id; None if it does not run."""
         return self._popen.pid if self._popen and self._popen.poll() is None else None
 
     @property
     def exit_code(self) -> int | None:
-        """How the last process ended; None while it runs or before the first."""
+        """The exit code of the last process; None while it runs or before the first start."""
         return self._popen.poll() if self._popen else None
 
     def start(self) -> None:
-        """Start the process, unless it runs; an earlier log is kept beside the new one."""
+        """Start the process unless it runs; the earlier log is kept beside the new one."""
         if self.pid is not None:
             return
         if self.log.exists():
@@ -89,10 +89,10 @@ class ComponentProcess:
         self._popen = self._spawner.spawn(self.argv, environment=self._environment, log=self.log)
 
     def stop(self, grace: float) -> None:
-        """Ask it to end, and kill it when it has not after `grace` seconds."""
+        """Send SIGTERM, and SIGKILL if it still runs after `grace` seconds."""
         if self._popen is None or self.pid is None:
             return
-        self._popen.send_signal(signal.SIGCONT)  # a paused one would not hear the next
+        self._popen.send_signal(signal.SIGCONT)  # A paused process does not handle SIGTERM.
         self._popen.terminate()
         try:
             self._popen.wait(grace)
@@ -100,17 +100,17 @@ class ComponentProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it without a chance to clean up."""
+        """Send SIGKILL, and wait for the end."""
         if self._popen is not None:
             self._popen.kill()
             self._popen.wait()
 
     def pause(self) -> None:
-        """Let it stand still: connections stay open, and nothing is answered."""
+        """Pause the process: its connections stay open, and it answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused one go on."""
+        """Resume a paused process."""
         self._signal(signal.SIGCONT)
 
     def last_lines(self) -> str:
@@ -124,14 +124,14 @@ class ComponentProcess:
 
 
 def how_it_ended(exit_code: int | None) -> str:
-    """The end of a process in words: its exit code, or the signal that killed it."""
+    """The end of a process, for people: its exit code, or the signal that killed it."""
     if exit_code is not None and exit_code < 0:
         return f"was killed by {signal.Signals(-exit_code).name}"
     return f"ended with exit code {exit_code}"
 
 
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """The last lines of a file; empty when there is none."""
+    """The last lines of a file; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))

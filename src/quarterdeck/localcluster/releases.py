@@ -1,8 +1,8 @@
-"""The releases of a local cluster, and the operator that applies them.
+"""The two releases of a local cluster, and the operator that applies them.
 
-Both releases have the same manifests, and differ in their version alone: an operator's version is
-its RELEASE_VERSION, so one installation can be two releases. Only what the operator that applies
-them needs is put into the cluster here; it brings the rest.
+Both releases have the same manifests and differ only in their version: an operator's version is its
+RELEASE_VERSION, so one installation can be two releases. This module applies only the manifests of
+the operator that applies payloads; that operator applies the rest.
 """
 
 import json
@@ -28,19 +28,19 @@ from quarterdeck.payload.model import PLACEHOLDER_VERSION
 from quarterdeck.payload.seal import seal
 
 FIRST, NEXT = "0.1.0", "0.2.0"
-"""The release that a cluster begins with, and the one to update it to."""
-LIMIT = 180.0
-"""Seconds until a release that is not applied counts as stuck."""
+"""The first release of a cluster, and the one to which it can be updated."""
+RELEASE_TIMEOUT = 180.0
+"""Seconds after which a release that is not applied counts as failed."""
 
 
-def delivered(operators: Iterable[Declaration] | None = None) -> list[Declaration]:
-    """The operators that a payload has: of these, or of all that are installed and sound."""
+def payload_operators(operators: Iterable[Declaration] | None = None) -> list[Declaration]:
+    """The operators in a payload: of the given ones, or of all installed and valid ones."""
     found = list(installed().operators.values() if operators is None else operators)
     broken = troubles(found)
     return [one for one in found if isinstance(one.delivery, Deployed) and one.name not in broken]
 
 
-def applier(operators: Iterable[Declaration]) -> Declaration:
+def payload_applier(operators: Iterable[Declaration]) -> Declaration:
     """The operator that applies payloads."""
     for declared in operators:
         if declared.applies_payload:
@@ -49,14 +49,14 @@ def applier(operators: Iterable[Declaration]) -> Declaration:
 
 
 def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -> None:
-    """Write the releases directory: a payload for each version, and where each comes from."""
-    files = payload_files(_here(declared, root) for declared in delivered(operators))
+    """Write the releases directory: for each version a payload and its previous versions."""
+    files = payload_files(_here(declared, root) for declared in payload_operators(operators))
     for version, previous in ((FIRST, [NEXT]), (NEXT, [FIRST])):
         directory = root / version
         directory.mkdir(parents=True, exist_ok=True)
         metadata = {"kind": "cincinnati-metadata-v0", "version": version, "previous": previous}
         wanted = files | {"release-metadata": json.dumps(metadata, indent=2) + "\n"}
-        # What an earlier start had, with other operators, is not of this release.
+        # Files of an earlier start with other operators do not belong to this release.
         for path in directory.iterdir():
             if path.name not in wanted:
                 path.unlink()
@@ -66,8 +66,10 @@ def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -
 
 
 def bootstrap_manifests(root: Path, version: str = FIRST) -> str:
-    """The manifests of the operator that applies payloads, of a release, ready to be applied."""
-    files = sorted((root / version).glob(f"{component_prefix(applier(delivered()))}*"))
+    """A release's manifests of the operator that applies payloads, without placeholders."""
+    files = sorted(
+        (root / version).glob(f"{component_prefix(payload_applier(payload_operators()))}*")
+    )
     joined = "---\n".join(file.read_text() for file in files)
     return (
         joined.replace("{{.ReleaseImage}}", f"quarterdeck:{version}")
@@ -77,8 +79,8 @@ def bootstrap_manifests(root: Path, version: str = FIRST) -> str:
 
 
 def apply_as_operator(cluster: ClusterAccess, manifests: str) -> None:
-    """Apply manifests under the operator's own name: it goes on with what it is given here."""
-    manager = applier(delivered()).field_manager
+    """Apply manifests with the operator's own field manager, so that it owns these fields later."""
+    manager = payload_applier(payload_operators()).field_manager
     flags = ("--server-side", "--force-conflicts", f"--field-manager={manager}")
     cluster.kubectl("apply", *flags, "--filename=-", input=manifests)
 
@@ -88,8 +90,8 @@ def deploy_releases(
     show: Callable[[str], None],
     changes: Mapping[str, Object] | None = None,
 ) -> None:
-    """Start the operator that applies payloads, and return when it has applied its release."""
-    operators = delivered()
+    """Deploy the operator that applies payloads, and return when its release is applied."""
+    operators = payload_operators()
     registry = installed()
     for left_out in registry.left_out:
         show(str(left_out))
@@ -105,8 +107,8 @@ def deploy_releases(
 
 
 def has_releases(cluster: ClusterAccess) -> bool:
-    """Whether a release was brought, and the operator that applies it is there."""
-    declared = applier(delivered())
+    """Whether the cluster has a releases directory and the operator that applies payloads."""
+    declared = payload_applier(payload_operators())
     where = (f"deployment/{declared.account}", f"--namespace={declared.namespace}")
     if not _releases(cluster).is_dir():
         return False
@@ -114,17 +116,17 @@ def has_releases(cluster: ClusterAccess) -> bool:
 
 
 def wait_for_release(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
-    """Return when the release is applied and its operators run."""
+    """Wait until the release is applied and its operators run."""
     _wait_applied(cluster, show)
-    # A cluster that was stopped has its release, and its operators are still to come.
+    # After a restart of the cluster the release is applied, but its operators still start.
     show("waiting for the operators")
-    wait_for_operators(cluster, delivered())
+    wait_for_operators(cluster, payload_operators())
 
 
 def wait_for_operators(cluster: ClusterAccess, operators: Iterable[Declaration]) -> None:
-    """Return when the Deployments of these operators are rolled out."""
+    """Wait until the Deployments of these operators are rolled out."""
     for declared in operators:
-        flags = (f"--namespace={declared.namespace}", f"--timeout={LIMIT:.0f}s")
+        flags = (f"--namespace={declared.namespace}", f"--timeout={RELEASE_TIMEOUT:.0f}s")
         cluster.kubectl("rollout", "status", f"deployment/{declared.account}", *flags)
 
 
@@ -133,7 +135,7 @@ def _releases(cluster: ClusterAccess) -> Path:
 
 
 def _here(declared: Declaration, root: Path) -> Declaration:
-    """The operator that applies payloads with this machine's releases in place of a real node's."""
+    """The declaration with this machine's releases directory instead of a node's."""
     delivery = declared.delivery
     if not declared.applies_payload or not isinstance(delivery, Deployed):
         return declared
@@ -150,7 +152,7 @@ def _create_changed(
     operators: Sequence[Declaration],
     changes: Mapping[str, Object],
 ) -> None:
-    """Create what was asked to be different before the release does, unless it is there."""
+    """Create the objects with changes before the release does, unless they exist."""
     for declared in operators:
         for manifest in own_objects(declared):
             if manifest["kind"] not in changes:
@@ -160,29 +162,33 @@ def _create_changed(
 
 
 def _apply_definition(cluster: ClusterAccess, release: Path, kind: str) -> None:
-    """Bring a kind's definition, and return when the kind is served."""
+    """Apply the definition of a kind, and return when the kind is served."""
     for file in release.glob("*.crd.yaml"):
         definition = yaml.safe_load(file.read_text())
         if definition["spec"]["names"]["kind"] == kind:
             apply_as_operator(cluster, file.read_text())
             crd = f"crd/{definition['metadata']['name']}"
-            cluster.kubectl("wait", crd, "--for=condition=Established", f"--timeout={LIMIT:.0f}s")
+            cluster.kubectl(
+                "wait", crd, "--for=condition=Established", f"--timeout={RELEASE_TIMEOUT:.0f}s"
+            )
 
 
 def _wait_applied(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
-    """Return when a release is fully applied; what ClusterVersion says of it is shown."""
-    deadline, told = time.monotonic() + LIMIT, ""
+    """Wait until a release is completed, and show ClusterVersion's messages meanwhile."""
+    deadline, shown = time.monotonic() + RELEASE_TIMEOUT, ""
     while True:
         status = _status(cluster)
         history = status.get("history") or [{"state": ""}]
         if history[0]["state"] == "Completed":
             return
         message = _message(status) or "waiting for the operator that applies the release"
-        if message != told:
+        if message != shown:
             show(message)
-            told = message
+            shown = message
         if time.monotonic() > deadline:
-            raise LocalClusterError(f"the release is not applied after {LIMIT:.0f} s: {message}")
+            raise LocalClusterError(
+                f"the release is not applied after {RELEASE_TIMEOUT:.0f} s: {message}"
+            )
         time.sleep(0.2)
 
 
@@ -195,7 +201,7 @@ def _status(cluster: ClusterAccess) -> dict[str, Any]:
 
 
 def _message(status: dict[str, Any]) -> str:
-    """What Progressing says, which is what `kubectl get clusterversion` shows."""
+    """The message of Progressing, as `kubectl get clusterversion` shows it."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "Progressing":
             return str(condition["message"])

@@ -1,6 +1,6 @@
-"""The node `simulated`: the objects that make it, and what its player, kwok, may do.
+"""The node `simulated`: its objects, and the rights of kwok, which simulates it.
 
-How its pods behave is said by the stages in `manifests/stages.yaml`.
+The stages in `manifests/stages.yaml` define how its pods behave.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from quarterdeck.localcluster.components import SIMULATED_NODE
 STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
 
 SIMULATE_ANNOTATION = "quarterdeck.dev/simulate"
-"""On a pod: how it behaves on the simulated node; see the stages for the values."""
+"""An annotation on a pod: how it behaves on the simulated node; see the stages for the values."""
 
 _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
 
@@ -23,36 +23,36 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NODE_LEASES = "kube-node-lease"
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class CollectionObject(msgspec.Struct, frozen=True):
     """An object and the collection that it belongs to."""
 
     collection: str
     body: dict[str, Any]
 
 
-def desired_manifests() -> list[Manifest]:
-    """All that has to be there before kwok starts, in order."""
+def desired_manifests() -> list[CollectionObject]:
+    """The objects that kwok needs before it starts, in order."""
     return [
-        Manifest("/api/v1/nodes", desired_node()),
-        Manifest(f"{_RBAC}/clusterroles", _role("ClusterRole", _CLUSTER_RULES)),
-        Manifest(f"{_RBAC}/clusterrolebindings", _binding("ClusterRole")),
-        # The API server makes this namespace too, but only some time after it is ready.
-        Manifest("/api/v1/namespaces", _object("v1", "Namespace", _NODE_LEASES)),
-        Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/roles", _role("Role", _LEASE_RULES)),
-        Manifest(f"{_RBAC}/namespaces/{_NODE_LEASES}/rolebindings", _binding("Role")),
+        CollectionObject("/api/v1/nodes", desired_node()),
+        CollectionObject(f"{_RBAC}/clusterroles", _role("ClusterRole", _CLUSTER_RULES)),
+        CollectionObject(f"{_RBAC}/clusterrolebindings", _binding("ClusterRole")),
+        # The API server creates this namespace too, but only some time after it is ready.
+        CollectionObject("/api/v1/namespaces", _object("v1", "Namespace", _NODE_LEASES)),
+        CollectionObject(f"{_RBAC}/namespaces/{_NODE_LEASES}/roles", _role("Role", _LEASE_RULES)),
+        CollectionObject(f"{_RBAC}/namespaces/{_NODE_LEASES}/rolebindings", _binding("Role")),
     ]
 
 
 def prepare_node(requests: Requests) -> None:
-    """Put into the cluster what kwok needs before it starts."""
+    """Apply the objects that kwok needs before it starts."""
     for manifest in desired_manifests():
         requests.apply(manifest.collection, manifest.body)
-    # The Lease of an earlier kwok: the next one would wait until it has run out.
+    # A new kwok would wait until the Lease of an earlier one expires.
     requests.send("DELETE", _LEASE)
 
 
-def is_played(requests: Requests) -> bool:
-    """Whether kwok holds the node and has made it ready."""
+def is_ready(requests: Requests) -> bool:
+    """Whether kwok holds the node's Lease and the node is ready."""
     try:
         node = requests.send("GET", f"/api/v1/nodes/{SIMULATED_NODE}")
         return node.ok and _is_ready(node.json()) and requests.send("GET", _LEASE).ok
@@ -61,7 +61,7 @@ def is_played(requests: Requests) -> bool:
 
 
 def desired_node() -> dict[str, Any]:
-    """The Node, with the role labels that real payloads select; its status is kwok's."""
+    """The Node, with the role labels that real payloads select; kwok writes its status."""
     node = _object("v1", "Node", SIMULATED_NODE)
     node["metadata"]["labels"] = {
         "kubernetes.io/arch": "amd64",

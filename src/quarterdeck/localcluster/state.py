@@ -1,8 +1,8 @@
-"""The state directory of one local cluster: what lies where in it, and who may use it.
+"""The state directory of one local cluster: its files, its checks, and its lock.
 
-It holds keys and etcd's data, so it belongs to one user alone (0700). It remembers its format
-and its Kubernetes version, and is not used with another one. At most one supervisor works on
-it: the one that holds the lock.
+It holds keys and etcd's data, so only its owner may read it (0700). It records its format and its
+Kubernetes version, and cannot be used with another one. Only the supervisor that holds the lock
+uses it.
 """
 
 import errno
@@ -21,21 +21,21 @@ from quarterdeck.localcluster.errors import AlreadyRunning, StateUnusable
 STATE_FORMAT = 1
 
 ENOUGH_DISK = 256 * 1024 * 1024
-"""etcd alone preallocates two 64 MB log segments; with less than this a start would fail."""
+"""With less than this many bytes a start fails: etcd alone preallocates two segments of 64 MB."""
 
 
-class Version(msgspec.Struct, frozen=True):
-    """What a state directory was made by."""
+class StateVersion(msgspec.Struct, frozen=True):
+    """The format and Kubernetes version of a state directory."""
 
     format: int
     kubernetes: str
 
 
-THIS_VERSION = Version(format=STATE_FORMAT, kubernetes=KUBERNETES_VERSION)
+THIS_VERSION = StateVersion(format=STATE_FORMAT, kubernetes=KUBERNETES_VERSION)
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where each thing lies in a state directory."""
+    """The paths in a state directory."""
 
     root: Path
 
@@ -46,17 +46,17 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def ports(self) -> Path:
-        """The ports that were chosen for this cluster."""
+        """The ports of this cluster."""
         return self.root / "ports.json"
 
     @property
     def lock(self) -> Path:
-        """Locked by the supervisor for as long as it lives."""
+        """The file that the supervisor locks while it runs."""
         return self.root / "lock"
 
     @property
     def status(self) -> Path:
-        """What the supervisor last said about itself and its components."""
+        """The last status that the supervisor wrote."""
         return self.root / "status.json"
 
     @property
@@ -71,17 +71,17 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def kubeconfigs(self) -> Path:
-        """The kubeconfigs of the components and of users that were asked for."""
+        """The kubeconfigs of the components and of other users."""
         return self.root / "kubeconfigs"
 
     @property
     def etcd_data(self) -> Path:
-        """All that the cluster knows."""
+        """The data of etcd."""
         return self.root / "etcd"
 
     @property
-    def etcd_begins(self) -> Path:
-        """There while etcd has not been ready once: its data is nobody's yet."""
+    def etcd_never_ready(self) -> Path:
+        """A file that exists until etcd has been ready once."""
         return self.root / "etcd-begins"
 
     @property
@@ -96,11 +96,11 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def own_manifests(self) -> Path:
-        """A link to the user's own directory of static pods, while one is named."""
+        """A link to the user's own directory of static pods, if there is one."""
         return self.root / "own-manifests"
 
     def credentials_of(self, pod: str) -> Path:
-        """What a static pod of this name gets to prove who it is: a directory that it sees."""
+        """The directory with a static pod's kubeconfig, which the pod mounts."""
         return self.root / "credentials" / pod
 
     @property
@@ -110,12 +110,12 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def audit_log(self) -> Path:
-        """One line per request, when auditing is on."""
+        """The audit log, one line per request, if auditing is on."""
         return self.root / "logs" / "audit.log"
 
     @property
     def audit_policy(self) -> Path:
-        """What the API server writes to the audit log."""
+        """The audit policy of the API server."""
         return self.root / "audit-policy.yaml"
 
     @property
@@ -128,12 +128,12 @@ class Layout(msgspec.Struct, frozen=True):
         return self.logs / f"{component}.log"
 
     def kubeconfig_of(self, user: str) -> Path:
-        """The kubeconfig of a component or a user, by a name that is safe as a file's."""
+        """The kubeconfig of a component or a user, by a name that is safe in a path."""
         return self.kubeconfigs / f"{user.replace('/', '_').replace(':', '_')}.kubeconfig"
 
 
 def write_private(path: Path, data: bytes, *, owner: int = -1) -> None:
-    """Replace a file by one that only its owner can read, all at once; -1 is ourselves."""
+    """Replace a file in one step by one that only its owner can read; -1 is our own user."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -143,9 +143,9 @@ def write_private(path: Path, data: bytes, *, owner: int = -1) -> None:
 
 
 def prepare(layout: Layout) -> None:
-    """Make the state directory usable, or say why it is not.
+    """Create the state directory, or raise why it cannot be used.
 
-    A directory that is there already must be of this version and of this user.
+    An existing directory must have this version and this owner.
     """
     with _explained(layout.root):
         layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,9 +160,9 @@ def prepare(layout: Layout) -> None:
 
 
 def check_version(layout: Layout) -> None:
-    """Refuse a directory that another version of Quarterdeck or Kubernetes has made."""
+    """Refuse a directory of another format or Kubernetes version."""
     try:
-        found = msgspec.json.decode(layout.version.read_bytes(), type=Version)
+        found = msgspec.json.decode(layout.version.read_bytes(), type=StateVersion)
     except FileNotFoundError:
         if layout.etcd_data.exists():
             raise StateUnusable(
@@ -182,25 +182,25 @@ def check_version(layout: Layout) -> None:
         )
 
 
-def begin_data(layout: Layout) -> None:
-    """Let etcd begin, anew if it was stopped before it was ever ready.
+def discard_unready_data(layout: Layout) -> None:
+    """Remove etcd's data if etcd was never ready with it; call this before etcd starts.
 
-    An etcd that is killed between making its log and writing down that it is its own cluster
-    elects nobody from then on: measured, 3 of 120 kills at random in its first quarter second.
+    An etcd that is killed between the creation of its log and the record of its membership never
+    elects a leader again. Measured: 3 of 120 random kills in its first quarter second.
     """
-    if layout.etcd_begins.exists():
+    if layout.etcd_never_ready.exists():
         shutil.rmtree(layout.etcd_data, ignore_errors=True)
     elif not layout.etcd_data.exists():
-        layout.etcd_begins.touch()
+        layout.etcd_never_ready.touch()
 
 
-def data_has_begun(layout: Layout) -> None:
-    """Keep etcd's data from now on: it is ready."""
-    layout.etcd_begins.unlink(missing_ok=True)
+def keep_data(layout: Layout) -> None:
+    """Keep etcd's data from now on; call this when etcd is ready."""
+    layout.etcd_never_ready.unlink(missing_ok=True)
 
 
 class Lock:
-    """Holds a state directory alone; the kernel lets go when this process ends."""
+    """An exclusive lock of a state directory; the kernel releases it when this process ends."""
 
     def __init__(self, layout: Layout) -> None:
         self._file = layout.lock.open("a")
@@ -211,12 +211,12 @@ class Lock:
             raise AlreadyRunning(f"the cluster in {layout.root} runs already") from None
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock."""
         self._file.close()
 
 
 def is_locked(layout: Layout) -> bool:
-    """Whether a supervisor holds this state directory now."""
+    """Whether a supervisor holds the lock of this state directory."""
     try:
         with layout.lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -228,10 +228,10 @@ def is_locked(layout: Layout) -> bool:
 
 
 def check_owner(layout: Layout) -> None:
-    """Refuse another user's directory; one that is not there yet is nobody's."""
+    """Refuse a directory of another user; a missing one is fine."""
     try:
         owner, user = layout.root.stat().st_uid, os.geteuid()
-    except OSError:  # who wants to use it will be told why that is not possible
+    except OSError:  # The next use of the directory raises a clear error.
         return
     if owner != user:
         raise StateUnusable(
@@ -241,7 +241,7 @@ def check_owner(layout: Layout) -> None:
 
 
 def check_space(root: Path) -> None:
-    """Refuse a disk on which etcd would not start."""
+    """Refuse a disk without enough space for etcd."""
     free = shutil.disk_usage(root).free
     if free < ENOUGH_DISK:
         raise StateUnusable(
@@ -256,7 +256,7 @@ def _remove_remedy(root: Path) -> str:
 
 @contextmanager
 def _explained(root: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into a line that names the directory."""
+    """Turn an OSError into an error that names the directory and a remedy."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,8 @@
-"""Static pods that come with a cluster: their manifests, and the users that they are.
+"""The cluster's static pods: their manifests and their credentials.
 
-A mirror pod may not name a ServiceAccount, so a static pod that speaks to the API server has a
-client certificate of its own, issued anew at each start. It lies in a directory of the state
-directory, which the pod gets by hostPath; all else in there stays hidden from pods. Running
-static pods is the node's business.
+A mirror pod must not name a ServiceAccount. So a static pod that uses the API server has its own
+client certificate, which is issued again at each start. The pod mounts its directory by hostPath;
+the rest of the state directory stays hidden from pods. The node runs the pods.
 """
 
 import os
@@ -21,22 +20,22 @@ from quarterdeck.localcluster.node.volumes.files import owner_of
 from quarterdeck.localcluster.state import Layout, write_private
 
 
-class StaticPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A static pod of ours: what it is, and who it is to the API server."""
+class StaticPodRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A static pod to add, and its user at the API server."""
 
     manifest: Path
-    """A Pod with a hostPath volume for its credentials, whatever path it has there."""
+    """A Pod with a hostPath volume for its credentials; the path is replaced."""
     user: str
     groups: tuple[str, ...] = ()
     volume: str = "credentials"
     """The name of that volume; the pod finds the file `kubeconfig` in it."""
 
 
-def add_static_pod(setup: Setup, wanted: StaticPod) -> Path:
-    """Issue the pod's certificate and have the node run it; the file that the node reads.
+def add_static_pod(setup: Setup, wanted: StaticPodRequest) -> Path:
+    """Issue the pod's certificate, and return the manifest's path, from which the node runs it.
 
-    Needs nothing that runs. To be called at each start: the certificate is renewed by it, and
-    the pod's file changes only when the manifest has.
+    The cluster need not run. Call this at each start: it renews the certificate, and changes the
+    file of the pod only if the manifest has changed.
     """
     pod: Object = yaml.safe_load(wanted.manifest.read_bytes())
     name = pod["metadata"]["name"]
@@ -50,13 +49,13 @@ def add_static_pod(setup: Setup, wanted: StaticPod) -> Path:
 
 
 def own_directory(layout: Layout) -> Path | None:
-    """The user's own directory of static pods; None when none is named."""
+    """The user's own directory of static pods; None if there is none."""
     link = layout.own_manifests
     return link.readlink() if link.is_symlink() else None
 
 
-def take_from(layout: Layout, directory: Path | None) -> None:
-    """Have the node run the static pods of the user's own directory too, or of none."""
+def use_static_pods(layout: Layout, directory: Path | None) -> None:
+    """Let the node also run the static pods of the user's directory; None stops that."""
     aside = layout.own_manifests.with_suffix(".new")
     aside.unlink(missing_ok=True)
     if directory is None:
@@ -66,14 +65,8 @@ def take_from(layout: Layout, directory: Path | None) -> None:
         aside.rename(layout.own_manifests)
 
 
-def remove_static_pod(layout: Layout, name: str) -> None:
-    """Have the node end a pod that was added, and take its credentials away."""
-    _path(layout, name).unlink(missing_ok=True)
-    (layout.credentials_of(name) / "kubeconfig").unlink(missing_ok=True)
-
-
 def with_credentials(pod: Object, volume: str, directory: Path) -> Object:
-    """The pod with one of its hostPath volumes at this directory, which must be there."""
+    """The pod with this directory in one of its hostPath volumes."""
     volumes = pod["spec"].get("volumes") or []
     if not any(each.get("name") == volume and "hostPath" in each for each in volumes):
         raise LocalClusterError(

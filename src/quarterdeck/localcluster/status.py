@@ -1,7 +1,7 @@
-"""What a supervisor says about its cluster, and whether that supervisor still lives.
+"""The status that a supervisor writes, and whether that supervisor still runs.
 
-The supervisor writes; the command line reads. A status whose supervisor is gone means nothing
-any more, and a process id alone does not tell: it may belong to another process by now.
+The command line reads it. A status whose supervisor has ended is void. A process id alone does not
+show that, because another process may have it by now.
 """
 
 import os
@@ -20,8 +20,8 @@ Phase = Literal["starting", "ready", "degraded", "stopping", "failed"]
 ComponentState = Literal["waiting", "starting", "running", "crashed"]
 
 
-class Identity(msgspec.Struct, frozen=True):
-    """One process, never to be mistaken for a later one with the same id."""
+class ProcessIdentity(msgspec.Struct, frozen=True):
+    """One process, distinct from a later one with the same id."""
 
     pid: int
     started: int
@@ -30,25 +30,25 @@ class Identity(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pid: int, proc: Path = Path("/proc")) -> Self | None:
-        """The process that has this id now; None when there is none."""
+        """The process with this id now; None if there is none."""
         try:
             stat = (proc / str(pid) / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        # The program's name is in parentheses and may hold anything, parentheses too.
+        # The program's name is in parentheses and may itself contain parentheses.
         fields = stat.rpartition(")")[2].split()
-        if fields[0] in "ZX":  # it has ended, and waits to be noticed
+        if fields[0] in "ZX":  # It has ended, and its parent has not waited for it yet.
             return None
         return cls(pid, int(fields[19]), (proc / "sys/kernel/random/boot_id").read_text().strip())
 
     @property
     def is_alive(self) -> bool:
-        """Whether that very process still runs."""
-        return Identity.of(self.pid) == self
+        """Whether this process still runs."""
+        return ProcessIdentity.of(self.pid) == self
 
     @contextmanager
     def pinned(self) -> Iterator[int | None]:
-        """A descriptor of the process, which no later one can take over; None when it has ended."""
+        """A pidfd of the process, which a later process cannot inherit; None if it has ended."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -60,7 +60,7 @@ class Identity(msgspec.Struct, frozen=True):
             os.close(descriptor)
 
     def end(self, number: signal.Signals, limit: float) -> bool:
-        """Send a signal, and say whether the process has ended within `limit` seconds."""
+        """Send a signal; True if the process ends within `limit` seconds."""
         with self.pinned() as descriptor:
             if descriptor is None:
                 return True
@@ -71,7 +71,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class ComponentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What one component does."""
+    """The state of one component."""
 
     name: str
     state: ComponentState
@@ -80,15 +80,15 @@ class ComponentStatus(msgspec.Struct, frozen=True, kw_only=True):
     log: str
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster does."""
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a cluster and its components."""
 
     phase: Phase
-    supervisor: Identity
+    supervisor: ProcessIdentity
     step: str = ""
-    """What is being done, while it starts or stops."""
+    """The current step while the cluster starts or stops."""
     error: str = ""
-    """Why it could not start, in one line."""
+    """Why the cluster could not start, in one line."""
     since: float
     """When the supervisor was started, in seconds since 1970."""
     url: str = ""
@@ -98,27 +98,27 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     components: tuple[ComponentStatus, ...] = ()
 
 
-def write_status(layout: Layout, status: Status) -> None:
-    """Replace what was said before."""
+def write_status(layout: Layout, status: ClusterStatus) -> None:
+    """Replace the status."""
     write_private(layout.status, msgspec.json.encode(status))
 
 
-def read_status(layout: Layout) -> Status | None:
-    """What was last said, whether its supervisor lives or not; None when nothing was."""
+def read_status(layout: Layout) -> ClusterStatus | None:
+    """The last status, whether its supervisor runs or not; None if there is none."""
     try:
-        return msgspec.json.decode(layout.status.read_bytes(), type=Status)
+        return msgspec.json.decode(layout.status.read_bytes(), type=ClusterStatus)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
         return None
 
 
-def running_status(layout: Layout) -> Status | None:
-    """What the supervisor that lives now says; None when none lives."""
+def running_status(layout: Layout) -> ClusterStatus | None:
+    """The status of the running supervisor; None if none runs."""
     status = read_status(layout)
     return status if status is not None and status.supervisor.is_alive else None
 
 
 def kubectl_environment(layout: Layout, kubeconfig: Path | None = None) -> dict[str, str]:
-    """What kubectl needs in its environment to speak to this cluster."""
+    """The environment variables with which kubectl uses this cluster."""
     return {
         "KUBECONFIG": str(kubeconfig or layout.kubeconfig),
         "KUBECACHEDIR": str(layout.kubectl_cache),

@@ -1,9 +1,9 @@
-"""The process that keeps one cluster running until it is told to stop.
+"""The process that keeps one cluster running until a signal stops it.
 
-It starts the control plane, puts Quarterdeck's definitions into it, starts crashed components
-again, and writes down what it sees for `quarterdeck local status`. SIGTERM and SIGINT stop
-everything in order; a second one kills. `quarterdeck local up` runs it in the background as
-`python -m quarterdeck.localcluster.supervisor`, with the order to carry out on standard input.
+It starts the control plane, installs the contents, restarts crashed components, and writes the
+status for `quarterdeck local status`. SIGTERM and SIGINT stop all components in order; a second
+signal kills them. `quarterdeck local up` runs it in the background as
+`python -m quarterdeck.localcluster.supervisor`, with the order on standard input.
 """
 
 import contextlib
@@ -16,57 +16,62 @@ from types import FrameType
 
 from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
-from quarterdeck.localcluster.crashes import History, crashed, started
+from quarterdeck.localcluster.crashes import CrashHistory, crashed, started
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.installation import install
 from quarterdeck.localcluster.order import Order, decode
 from quarterdeck.localcluster.process import how_it_ended
 from quarterdeck.localcluster.state import Layout
-from quarterdeck.localcluster.static_pods import take_from
+from quarterdeck.localcluster.static_pods import use_static_pods
 from quarterdeck.localcluster.status import (
+    ClusterStatus,
     ComponentState,
     ComponentStatus,
-    Identity,
     Phase,
-    Status,
+    ProcessIdentity,
     write_status,
 )
 
-LOOK_EVERY = 0.2
-CANNOT = 2
-"""The exit code when something about this machine is in the way."""
+CHECK_PERIOD = 0.2
+EXIT_CANNOT = 2
+"""The exit code if the cluster cannot run on this machine."""
 
 Report = Callable[[str], None]
 
 
 class _Stop(BaseException):
-    """Somebody wants the cluster to end."""
+    """A signal asks the cluster to stop."""
 
 
 class _StopNow(BaseException):
-    """Somebody wants the cluster to end without delay."""
+    """A second signal asks the cluster to stop without a grace period."""
 
 
 class Supervisor:
-    """Runs one cluster; `report` is called with a line for each thing worth knowing."""
+    """Runs one cluster; `report` gets a line for each crash and restart."""
 
     def __init__(
-        self, order: Order, *, report: Report, progress: Report, ready: Callable[[Status], None]
+        self,
+        order: Order,
+        *,
+        report: Report,
+        progress: Report,
+        ready: Callable[[ClusterStatus], None],
     ) -> None:
         self._report = report
         self._show = progress
         self._ready = ready
         self._order = order
         self._since = time.time()
-        identity = Identity.of(os.getpid())
+        identity = ProcessIdentity.of(os.getpid())
         assert identity is not None  # noqa: S101 - we are alive
         self._identity = identity
         self._phase: Phase = "starting"
         self._step = "starting"
         self._error = ""
-        self._written: Status | None = None
+        self._written: ClusterStatus | None = None
         self._stopping = False
-        self._deaf = False
+        self._ignores_signals = False
         self._control_plane = ControlPlane(
             order.state, order.binaries, api_port=order.api_port, progress=self._progress
         )
@@ -74,15 +79,15 @@ class Supervisor:
         self._control_plane.add_this_machine([f"--manifests={own}"])
         components = self._control_plane.components
         self._states: dict[Component, ComponentState] = dict.fromkeys(components, "waiting")
-        self._histories = dict.fromkeys(components, History())
+        self._histories = dict.fromkeys(components, CrashHistory())
 
     @property
     def layout(self) -> Layout:
-        """The places of this cluster."""
+        """The paths of this cluster."""
         return self._control_plane.layout
 
     def run(self) -> None:
-        """Start the cluster, keep it running, and return when it has stopped as asked."""
+        """Start the cluster, keep it running, and return when a signal has stopped it."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
@@ -99,14 +104,14 @@ class Supervisor:
             self._phase, self._error = "failed", str(error)
             raise
         finally:
-            self._deaf = True
+            self._ignores_signals = True
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
             self._end()
 
     def _end(self) -> None:
         self._control_plane.kill()
-        with contextlib.suppress(OSError):  # the disk may be full, or the directory gone
+        with contextlib.suppress(OSError):  # The disk may be full, or the directory removed.
             if self._phase == "failed":
                 self._write()
             else:
@@ -114,7 +119,7 @@ class Supervisor:
         self._control_plane.close()
 
     def _start(self) -> None:
-        take_from(self.layout, self._order.contents.static_pods)
+        use_static_pods(self.layout, self._order.contents.static_pods)
         self._control_plane.start()
         install(self._control_plane, self._order.contents, self._progress)
         self._states = dict.fromkeys(self._states, "running")
@@ -129,10 +134,10 @@ class Supervisor:
             all_run = set(self._states.values()) == {"running"}
             self._phase = "ready" if all_run else "degraded"
             self._write()
-            time.sleep(LOOK_EVERY)
+            time.sleep(CHECK_PERIOD)
 
     def _look_at(self, component: Component, now: float) -> None:
-        """Carry one component a step further: crashed, started again, running."""
+        """Update the state of one component: crashed, starting, running."""
         process = self._control_plane.processes[component]
         history = self._histories[component]
         match self._states[component]:
@@ -148,7 +153,7 @@ class Supervisor:
     def _start_again(self, component: Component, now: float) -> None:
         try:
             self._control_plane.launch(component)
-        except (LocalClusterError, OSError) as error:  # what it needs does not run either
+        except (LocalClusterError, OSError) as error:  # A component that it needs does not run.
             self._note_crash(component, now, f"cannot start: {error}")
         else:
             self._states[component] = "starting"
@@ -167,16 +172,16 @@ class Supervisor:
         self._show(step)
         self._write()
 
-    def _write(self) -> Status:
+    def _write(self) -> ClusterStatus:
         status = self._status()
         if status != self._written:
             write_status(self.layout, status)
             self._written = status
         return status
 
-    def _status(self) -> Status:
+    def _status(self) -> ClusterStatus:
         plane = self._control_plane
-        return Status(
+        return ClusterStatus(
             phase=self._phase,
             supervisor=self._identity,
             step=self._step,
@@ -199,7 +204,7 @@ class Supervisor:
         )
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._deaf:  # it ends already, and must not be kept from it
+        if self._ignores_signals:  # It ends already; another exception would interrupt that.
             return
         if self._stopping:
             raise _StopNow
@@ -208,7 +213,7 @@ class Supervisor:
 
 
 def main() -> int:
-    """Run in the background, with the log on standard error."""
+    """Run the supervisor in the background, with its log on standard error."""
     from quarterdeck.log import configure, get_logger
 
     configure()
@@ -226,7 +231,7 @@ def main() -> int:
         return 0
     except LocalClusterError as error:
         log.error("cannot run", error=str(error))
-        return CANNOT
+        return EXIT_CANNOT
     return 0
 
 

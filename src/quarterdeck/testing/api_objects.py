@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.api_request import Answer, Requests
+from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.testing.waiting import PAUSE
 
@@ -136,7 +136,7 @@ class ApiObjects:
                         found.setdefault(f"{word}.{name}", kind)
         return found
 
-    def _checked(self, answer: Answer, what: str) -> Any:
+    def _checked(self, answer: ComponentResponse, what: str) -> Any:
         if not answer.ok:
             said = answer.body.decode(errors="replace")
             raise LocalClusterError(f"{what}: {answer.status} {said}")

@@ -25,7 +25,7 @@ from aiohttp import web
 from quarterdeck.kube import Connection, load_kubeconfig
 from quarterdeck.kube.auth import load_pem_pair
 from quarterdeck.kube.connection import verified_tls
-from quarterdeck.localcluster.certificates import LOCAL_HOSTS, Plan, issue, new_authority
+from quarterdeck.localcluster.certificates import LOCAL_HOSTS, CertificateSpec, issue, new_authority
 from quarterdeck.localcluster.kubeconfig import with_token
 from quarterdeck.testing.fault_upstream import NOBODY, Upstream, abort
 from quarterdeck.testing.faults import (
@@ -66,7 +66,9 @@ class FaultProxy:
         self._connection = load_kubeconfig(kubeconfig, env={})
         now = datetime.now(UTC)
         authority = new_authority("fault proxy", now)
-        plan = Plan(name="proxy", common_name="fault-proxy", server=True, hosts=LOCAL_HOSTS)
+        plan = CertificateSpec(
+            name="proxy", common_name="fault-proxy", server=True, hosts=LOCAL_HOSTS
+        )
         self._pair = issue(plan, authority, now)
         self._authority = authority.certificate
         self._lock = threading.Lock()

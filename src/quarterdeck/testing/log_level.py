@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.api_request import Answer
+from quarterdeck.localcluster.api_request import ComponentResponse
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.testing.operator_process import OperatorProcess
 from quarterdeck.testing.waiting import eventually
@@ -23,7 +23,9 @@ class LogLevelObjects:
         self.plane = plane
         self._requests = plane.requests()
 
-    def send(self, method: str, path: str, body: Any = None, *, merge: bool = False) -> Answer:
+    def send(
+        self, method: str, path: str, body: Any = None, *, merge: bool = False
+    ) -> ComponentResponse:
         """A request that has to succeed."""
         encoded = None if body is None else json.dumps(body).encode()
         content = "application/merge-patch+json" if merge else "application/json"

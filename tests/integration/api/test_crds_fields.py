@@ -19,7 +19,7 @@ import yaml
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition import root_schema
 from quarterdeck.api.kinds import KINDS
-from quarterdeck.localcluster.api_request import Answer, Requests
+from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.localcluster.controlplane import ControlPlane
 
 Object = dict[str, Any]
@@ -171,23 +171,25 @@ class Api:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
-    def create(self, kind: CustomResource[Any], thing: Object, options: str = "") -> Answer:
+    def create(
+        self, kind: CustomResource[Any], thing: Object, options: str = ""
+    ) -> ComponentResponse:
         return self._send("POST", kind.path(self._namespace(kind)), thing, options)
 
-    def try_to_create(self, kind: CustomResource[Any], thing: Object) -> Answer:
+    def try_to_create(self, kind: CustomResource[Any], thing: Object) -> ComponentResponse:
         return self.create(kind, thing, "&dryRun=All")
 
-    def try_status(self, kind: CustomResource[Any], thing: Object) -> Answer:
+    def try_status(self, kind: CustomResource[Any], thing: Object) -> ComponentResponse:
         path = kind.path(self._namespace(kind), thing["metadata"]["name"], "status")
         return self._send("PUT", path, thing, "&dryRun=All")
 
-    def delete(self, kind: CustomResource[Any], name: str) -> Answer:
+    def delete(self, kind: CustomResource[Any], name: str) -> ComponentResponse:
         return self._requests.send("DELETE", kind.path(self._namespace(kind), name))
 
     def _namespace(self, kind: CustomResource[Any]) -> str:
         return "default" if kind.namespaced else ""
 
-    def _send(self, method: str, path: str, thing: Object, options: str) -> Answer:
+    def _send(self, method: str, path: str, thing: Object, options: str) -> ComponentResponse:
         body = json.dumps(thing).encode()
         return self._requests.send(method, f"{path}?fieldValidation=Strict{options}", body)
 
@@ -216,7 +218,7 @@ def expected(field: Field, trial: Trial) -> Any:
     return trial.value
 
 
-def fault(field: Field, trial: Trial, answer: Answer) -> str | None:
+def fault(field: Field, trial: Trial, answer: ComponentResponse) -> str | None:
     """How the answer is not what it should be; None if it is."""
     tried = "nothing" if trial.value is ABSENT else f"{trial.value!r:.60}"
     if trial.refused is not None:

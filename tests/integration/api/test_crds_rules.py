@@ -9,11 +9,11 @@ import pytest
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, INFRASTRUCTURES
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
-from quarterdeck.localcluster.api_request import Answer
+from quarterdeck.localcluster.api_request import ComponentResponse
 from quarterdeck.localcluster.controlplane import ControlPlane
 
 Object = dict[str, Any]
-Send = Callable[[str, CustomResource[Any], Object, str], Answer]
+Send = Callable[[str, CustomResource[Any], Object, str], ComponentResponse]
 
 V4, V4_TOO, V6 = "192.0.2.1", "192.0.2.2", "2001:db8::1"
 SINGLETON = "ClusterVersionOperator is a singleton; the .metadata.name field must be 'cluster'"
@@ -28,7 +28,7 @@ def send(control_plane: ControlPlane, crds: list[str]) -> Iterator[Send]:
 
     def carry_out(
         method: str, kind: CustomResource[Any], thing: Object, subresource: str
-    ) -> Answer:
+    ) -> ComponentResponse:
         name = "" if method == "POST" else thing["metadata"]["name"]
         path = kind.path(name=name, subresource=subresource)
         answer = requests.send(method, f"{path}?fieldValidation=Strict", json.dumps(thing).encode())
@@ -41,7 +41,7 @@ def send(control_plane: ControlPlane, crds: list[str]) -> Iterator[Send]:
         requests.send("DELETE", path)
 
 
-def check(answer: Answer, field: str, refused: str | None) -> None:
+def check(answer: ComponentResponse, field: str, refused: str | None) -> None:
     """That a good object was taken, and a bad one refused with the field's name and these words."""
     if refused is None:
         assert answer.ok, answer.json()["message"]

@@ -24,8 +24,8 @@ from quarterdeck.kube import (
 )
 from quarterdeck.localcluster.certificates import (
     CERTIFICATE_LIFE,
+    CertificateSpec,
     KeyPair,
-    Plan,
     issue,
     load,
 )
@@ -33,7 +33,7 @@ from quarterdeck.localcluster.controlplane import ControlPlane
 
 SHORT = timedelta(seconds=6)
 EXEC_V1 = "client.authentication.k8s.io/v1"
-ADMIN = Plan(name="me", common_name="me", organizations=("system:masters",), client=True)
+ADMIN = CertificateSpec(name="me", common_name="me", organizations=("system:masters",), client=True)
 
 
 def expiring(plane: ControlPlane, life: timedelta) -> KeyPair:

@@ -18,10 +18,16 @@ from quarterdeck.api.meta import CONFIG_MAPS
 from quarterdeck.kube import Client, Connection, ConnectionFailed
 from quarterdeck.kube.auth import load_pem_pair
 from quarterdeck.kube.connection import verified_tls
-from quarterdeck.localcluster.certificates import LOCAL_HOSTS, KeyPair, Plan, issue, new_authority
+from quarterdeck.localcluster.certificates import (
+    LOCAL_HOSTS,
+    CertificateSpec,
+    KeyPair,
+    issue,
+    new_authority,
+)
 
 NOW = datetime.now(UTC)
-SERVER = Plan(name="api", common_name="api", server=True, hosts=LOCAL_HOSTS)
+SERVER = CertificateSpec(name="api", common_name="api", server=True, hosts=LOCAL_HOSTS)
 
 
 def serving(pair: KeyPair) -> ssl.SSLContext:

@@ -20,7 +20,7 @@ from quarterdeck.cli.output import (
     table,
 )
 from quarterdeck.localcluster.state import Layout
-from quarterdeck.localcluster.status import ComponentStatus, Identity, Phase, Status
+from quarterdeck.localcluster.status import ClusterStatus, ComponentStatus, Phase, ProcessIdentity
 
 
 @click.command()
@@ -66,11 +66,11 @@ def test_other_errors_are_not_hidden() -> None:
 LAYOUT = Layout(Path("/state"))
 
 
-def status(phase: Phase) -> Status:
+def status(phase: Phase) -> ClusterStatus:
     log = "/state/logs/etcd.log"
-    return Status(
+    return ClusterStatus(
         phase=phase,
-        supervisor=Identity(10, 1, "boot"),
+        supervisor=ProcessIdentity(10, 1, "boot"),
         since=0,
         url="https://127.0.0.1:1234",
         kubeconfig="/state/kubeconfig",
@@ -88,7 +88,7 @@ def status(phase: Phase) -> Status:
         pytest.param(None, 3, id="nothing runs"),
     ],
 )
-def test_exit_codes_of_status(seen: Status | None, code: int) -> None:
+def test_exit_codes_of_status(seen: ClusterStatus | None, code: int) -> None:
     assert local_status.exit_code(seen) == code
 
 

@@ -13,12 +13,12 @@ import yaml
 
 from quarterdeck.kube import Connection, CredentialsError, KubeconfigError, load_kubeconfig
 from quarterdeck.kube.connection import in_cluster, proxy_from_env
-from quarterdeck.localcluster.certificates import Plan, issue, new_authority
+from quarterdeck.localcluster.certificates import CertificateSpec, issue, new_authority
 
 NOW = datetime.now(UTC)
 AUTHORITY = new_authority("test", NOW)
-PAIR = issue(Plan(name="me", common_name="me", client=True), AUTHORITY, NOW)
-OTHER = issue(Plan(name="other", common_name="other", client=True), AUTHORITY, NOW)
+PAIR = issue(CertificateSpec(name="me", common_name="me", client=True), AUTHORITY, NOW)
+OTHER = issue(CertificateSpec(name="other", common_name="other", client=True), AUTHORITY, NOW)
 
 
 def b64(data: bytes) -> str:

@@ -9,8 +9,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from quarterdeck.localcluster.certificates import (
     CERTIFICATES,
+    CertificateSpec,
     KeyPair,
-    Plan,
     certificate_path,
     issue,
     key_path,
@@ -27,7 +27,7 @@ def parsed(pair: KeyPair) -> x509.Certificate:
 
 
 @pytest.mark.parametrize("plan", CERTIFICATES, ids=lambda plan: plan.name)
-def test_a_certificate_is_what_was_planned(plan: Plan) -> None:
+def test_a_certificate_is_what_was_planned(plan: CertificateSpec) -> None:
     """It names whom the plan names, serves where it says, is signed, and signs nothing."""
     certificate = parsed(issue(plan, AUTHORITY, NOW))
     certificate.verify_directly_issued_by(parsed(AUTHORITY))
@@ -42,7 +42,7 @@ def test_a_certificate_is_what_was_planned(plan: Plan) -> None:
 
 
 def test_no_certificate_outlives_a_year() -> None:
-    plan = Plan(name="one", common_name="one", client=True)
+    plan = CertificateSpec(name="one", common_name="one", client=True)
     certificate = parsed(issue(plan, AUTHORITY, NOW))
     assert certificate.not_valid_before_utc < NOW
     assert certificate.not_valid_after_utc == NOW + timedelta(days=365)

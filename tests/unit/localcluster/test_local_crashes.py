@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from quarterdeck.localcluster.crashes import (
     LONGEST_DELAY,
     STABLE_AFTER,
-    History,
+    CrashHistory,
     crashed,
     delay,
     started,
@@ -29,7 +29,7 @@ def test_delay(crashes: int, seconds: float) -> None:
 
 
 def test_a_long_run_forgives_earlier_crashes() -> None:
-    history = started(crashed(started(crashed(History(), 0), 1), 2), 3)
+    history = started(crashed(started(crashed(CrashHistory(), 0), 1), 2), 3)
     assert history.in_a_row == 2
     assert crashed(history, 3 + STABLE_AFTER).in_a_row == 1
     assert crashed(history, 3 + STABLE_AFTER - 1).in_a_row == 3
@@ -38,7 +38,7 @@ def test_a_long_run_forgives_earlier_crashes() -> None:
 @given(st.lists(st.floats(min_value=0, max_value=120), max_size=30))
 def test_every_crash_gets_a_restart_within_the_longest_delay(runs: list[float]) -> None:
     """After each crash a restart is due, never in the past; restarts are counted."""
-    now, history = 0.0, History()
+    now, history = 0.0, CrashHistory()
     for run in runs:
         now += run
         history = crashed(history, now)

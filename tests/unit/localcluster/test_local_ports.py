@@ -64,7 +64,7 @@ def test_a_port_that_is_asked_for_is_taken_from_who_had_it(layout: Layout) -> No
 def test_a_taken_port_is_named_with_its_holder(layout: Layout, listener: int) -> None:
     ports = ports_of(layout, api_port=listener)
     with pytest.raises(PortTaken) as caught:
-        check_ports(ports, patience=0)
+        check_ports(ports, timeout=0)
     message = str(caught.value)
     assert f"port {listener} of kube-apiserver is taken by" in message
     assert f"(pid {os.getpid()})" in message
@@ -72,7 +72,7 @@ def test_a_taken_port_is_named_with_its_holder(layout: Layout, listener: int) ->
 
 
 def test_free_ports_are_no_fault(layout: Layout) -> None:
-    check_ports(ports_of(layout), patience=0)
+    check_ports(ports_of(layout), timeout=0)
 
 
 def test_is_free_sees_a_listener(listener: int) -> None:

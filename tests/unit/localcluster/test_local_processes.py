@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_ended, tail
-from quarterdeck.localcluster.status import Identity
+from quarterdeck.localcluster.status import ProcessIdentity
 from quarterdeck.testing.waiting import eventually
 
 LIMIT = 30.0
@@ -112,7 +112,7 @@ def test_no_orphan_after_kill_9(tmp_path: Path) -> None:
         [sys.executable, "-c", PARENT, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
-        child = Identity.of(int(parent.stdout.readline()))
+        child = ProcessIdentity.of(int(parent.stdout.readline()))
         assert child is not None
         parent.kill()
     eventually(lambda: not child.is_alive, "the child is gone")
@@ -150,26 +150,26 @@ def test_tail_of_no_file_is_empty(tmp_path: Path) -> None:
 
 def test_an_identity_is_alive_until_its_process_ends() -> None:
     with subprocess.Popen(["/bin/sleep", "1000"]) as child:
-        identity = Identity.of(child.pid)
+        identity = ProcessIdentity.of(child.pid)
         assert identity is not None
         assert identity.is_alive
         child.kill()
         eventually(lambda: not identity.is_alive, "a zombie is gone")  # a zombie is no life
-    assert Identity.of(child.pid) is None
+    assert ProcessIdentity.of(child.pid) is None
 
 
 def test_a_later_process_with_the_same_id_is_another() -> None:
-    me = Identity.of(os.getpid())
+    me = ProcessIdentity.of(os.getpid())
     assert me is not None
-    earlier = Identity(me.pid, me.started - 1, me.boot)
+    earlier = ProcessIdentity(me.pid, me.started - 1, me.boot)
     assert not earlier.is_alive
-    assert not Identity(me.pid, me.started, "another boot").is_alive
+    assert not ProcessIdentity(me.pid, me.started, "another boot").is_alive
     assert earlier.end(signal.SIGKILL, 0), "it has ended, so there is nobody to signal"
 
 
 def test_end_says_whether_the_process_has_ended() -> None:
     with subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; echo up; exec sleep 1000"]) as child:
-        identity = Identity.of(child.pid)
+        identity = ProcessIdentity.of(child.pid)
         assert identity is not None
         assert not identity.end(signal.SIGCONT, 0.05)
         assert identity.end(signal.SIGKILL, LIMIT)

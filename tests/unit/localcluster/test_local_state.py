@@ -11,7 +11,7 @@ from quarterdeck.localcluster.state import (
     THIS_VERSION,
     Layout,
     Lock,
-    Version,
+    StateVersion,
     is_locked,
     prepare,
     write_private,
@@ -26,7 +26,7 @@ def layout(tmp_path: Path) -> Layout:
 def test_a_new_directory_is_private_and_remembers_its_version(layout: Layout) -> None:
     prepare(layout)
     assert layout.root.stat().st_mode & 0o777 == 0o700
-    assert msgspec.json.decode(layout.version.read_bytes(), type=Version) == THIS_VERSION
+    assert msgspec.json.decode(layout.version.read_bytes(), type=StateVersion) == THIS_VERSION
 
 
 def test_a_directory_that_others_could_read_is_closed(layout: Layout) -> None:

@@ -9,8 +9,8 @@ from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.order import Order, decode, encode
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import (
-    Identity,
-    Status,
+    ClusterStatus,
+    ProcessIdentity,
     kubectl_environment,
     read_status,
     running_status,
@@ -23,12 +23,12 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path)
 
 
-def status(supervisor: Identity) -> Status:
-    return Status(phase="ready", supervisor=supervisor, since=0)
+def status(supervisor: ProcessIdentity) -> ClusterStatus:
+    return ClusterStatus(phase="ready", supervisor=supervisor, since=0)
 
 
 def test_the_status_of_a_living_supervisor_counts(layout: Layout) -> None:
-    me = Identity.of(os.getpid())
+    me = ProcessIdentity.of(os.getpid())
     assert me is not None
     write_status(layout, status(me))
     assert running_status(layout) == status(me)
@@ -36,7 +36,7 @@ def test_the_status_of_a_living_supervisor_counts(layout: Layout) -> None:
 
 def test_the_status_of_a_dead_supervisor_does_not(layout: Layout) -> None:
     """It can still be read, to learn why it has failed."""
-    dead = Identity(os.getpid(), 1, "another boot")
+    dead = ProcessIdentity(os.getpid(), 1, "another boot")
     write_status(layout, status(dead))
     assert running_status(layout) is None
     assert read_status(layout) == status(dead)

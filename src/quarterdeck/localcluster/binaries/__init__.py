@@ -1,6 +1,6 @@
-"""The programs of a local control plane, found, downloaded or built.
+"""Finds, downloads or builds the programs of a local control plane.
 
-`ensure_binaries` is all that the rest of the package calls.
+The rest of the package calls only `ensure_binaries`.
 """
 
 from quarterdeck.localcluster.binaries.catalog import (

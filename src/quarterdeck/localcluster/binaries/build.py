@@ -1,7 +1,7 @@
-"""Building the programs from the Go module proxy, from sources pinned by go.mod and go.sum.
+"""Builds the programs from sources of the Go module proxy, pinned by go.mod and go.sum.
 
-A build that was killed goes on where it was: finished programs are installed one by one, and the
-compiler's cache lies in a directory of ours until all are done. Then the directory is removed,
+A build that was killed continues where it was: each finished program is installed at once, and the
+compiler's cache is kept in a directory of ours until all are done. Then the directory is removed,
 because it takes gigabytes.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from quarterdeck.localcluster.binaries import child
-from quarterdeck.localcluster.binaries.cache import FINISHED, Cache, Found
+from quarterdeck.localcluster.binaries.cache import FINISHED, FoundProgram, ProgramCache
 from quarterdeck.localcluster.binaries.catalog import Catalog, Program
 from quarterdeck.localcluster.binaries.disk import require_space, used
 from quarterdeck.localcluster.binaries.errors import (
@@ -26,7 +26,7 @@ from quarterdeck.localcluster.binaries.progress import Progress, step
 from quarterdeck.localcluster.binaries.settings import BinarySettings
 from quarterdeck.localcluster.binaries.toolchain import Go, find_go
 
-# Linking the largest program needs this much beside what the build has taken already.
+# Linking the largest program needs this much more than the build has used so far.
 SPARE_BYTES = 2**29
 
 _OURS = frozenset(
@@ -36,19 +36,19 @@ _UNREACHABLE = re.compile(
     r"dial tcp|no such host|connection refused|i/o timeout|TLS handshake timeout"
     r"|network is unreachable|server misbehaving|module lookup disabled"
 )
-# A line without a space is the name of a package that is being compiled.
+# A line without a space is the name of a package in compilation.
 _COMPLAINT = re.compile(r"(?!#|go: downloading )\S.* ")
 
 
-class Workshop(msgspec.Struct, frozen=True):
-    """Where a build takes place."""
+class BuildDirectory(msgspec.Struct, frozen=True):
+    """The directory of a build, and its files."""
 
     directory: Path
     arch: str
 
     @property
     def log(self) -> Path:
-        """What `go` and `pip` said. It outlives the build, for the case that it fails."""
+        """The output of `go` and `pip`; it is kept after the build."""
         return self.directory.with_name("build.log")
 
     def module(self, program: Program) -> Path:
@@ -60,87 +60,87 @@ def build(
     programs: Sequence[Program],
     catalog: Catalog,
     settings: BinarySettings,
-    cache: Cache,
+    cache: ProgramCache,
     progress: Progress,
-) -> dict[str, Found]:
-    """Build these programs and install each as soon as it is done."""
-    shop = Workshop(cache.directory / "build", cache.platform.partition("/")[2])
-    _prepare(shop, programs, catalog)
-    go = find_go(settings.environment, shop.directory, shop.log, progress)
+) -> dict[str, FoundProgram]:
+    """Build these programs, install each when it is done, and return them."""
+    place = BuildDirectory(cache.directory / "build", cache.platform.partition("/")[2])
+    _prepare(place, programs, catalog)
+    go = find_go(settings.environment, place.directory, place.log, progress)
     names = ", ".join(program.name for program in programs)
     progress.say(
         f"building {names} from source with {go.version}; "
         "this happens once, and takes about 8 minutes for all programs on 2 idle cores"
     )
-    bench = Bench(shop, go, go_environment(settings.environment, shop), progress)
+    compiler = Compiler(place, go, go_environment(settings.environment, place), progress)
     built = {}
     for number, program in enumerate(programs, 1):
         title = f"{program.name} {program.version} ({number} of {len(programs)})"
         with step(progress, f"fetching the sources of {title}"):
-            stale = bench.fetch_sources(program)
+            stale = compiler.fetch_sources(program)
         with step(progress, f"building {title}", f"built {title}"):
-            staged = bench.compile(program, stale)
+            staged = compiler.compile(program, stale)
             source = f"built from source with {go.version}"
             built[program.name] = cache.install(program, staged, source)
-    _clear_away(shop.directory)
+    _clear_away(place.directory)
     return built
 
 
 def _clear_away(directory: Path) -> None:
-    """Remove the workshop. Whatever a crash leaves of it is recognised by its name."""
+    """Rename the build directory, then remove it; a later run removes what a crash leaves."""
     done = directory.with_name(FINISHED)
     shutil.rmtree(done, ignore_errors=True)
     directory.rename(done)
     shutil.rmtree(done, ignore_errors=True)
 
 
-def go_environment(env: Mapping[str, str], shop: Workshop) -> dict[str, str]:
+def go_environment(env: Mapping[str, str], place: BuildDirectory) -> dict[str, str]:
     """The environment for `go`: the user's proxies, and nothing that changes what is built."""
     kept = {name: value for name, value in env.items() if name not in _OURS}
-    # Of the user's flags only the number of parallel jobs is theirs to choose here. The variable
-    # is never empty: then `go` would take the flags from its own configuration file.
+    # Of the user's flags only the number of parallel jobs is kept. The variable is never empty:
+    # with an empty one `go` would read the flags from its own configuration file.
     jobs = [flag for flag in env.get("GOFLAGS", "").split() if flag.startswith("-p=")]
     return {
         **kept,
         "CGO_ENABLED": "0",
         "GO111MODULE": "on",
         "GOOS": "linux",
-        "GOARCH": shop.arch,
+        "GOARCH": place.arch,
         "GOAMD64": "v1",
         "GOWORK": "off",
         "GOTOOLCHAIN": "local",
-        # Read-only modules could not be removed afterwards.
+        # -modcacherw: read-only modules could not be removed afterwards.
         "GOFLAGS": " ".join(["-mod=readonly", "-modcacherw", "-buildvcs=false", *jobs]),
-        "GOPATH": str(shop.directory / "gopath"),
-        "GOMODCACHE": str(shop.directory / "mod"),
-        "GOCACHE": str(shop.directory / "cache"),
-        # Not /tmp, which may be small and in memory.
-        "GOTMPDIR": str(shop.directory / "tmp"),
+        "GOPATH": str(place.directory / "gopath"),
+        "GOMODCACHE": str(place.directory / "mod"),
+        "GOCACHE": str(place.directory / "cache"),
+        # /tmp may be small and in memory.
+        "GOTMPDIR": str(place.directory / "tmp"),
     }
 
 
 def build_command(go: Path, program: Program, output: Path) -> list[str]:
-    """The command that makes the program."""
+    """The command that builds the program."""
     flags = " ".join(["-s -w", *(f"-X {stamp}" for stamp in program.stamps)])
     options = ["-v", "-trimpath", "-ldflags", flags, "-o", str(output)]
     return [str(go), "build", *options, program.package]
 
 
 def stale_command(go: Path, program: Program) -> list[str]:
-    """The command that lists, a line each, the packages that are still to be compiled."""
+    """The command that lists the packages that are not compiled yet, one per line."""
     form = "{{if .Stale}}{{.ImportPath}}{{end}}"
     return [str(go), "list", "-trimpath", "-deps", "-f", form, program.package]
 
 
 def modules_pinned(go_sum: str) -> int:
-    """How many modules a go.sum allows to be fetched, not counting bare go.mod files."""
+    """The number of modules in a go.sum, without entries for go.mod files only."""
     return sum(1 for line in go_sum.splitlines() if line and "/go.mod " not in line)
 
 
-def failure(program: Program, lines: Sequence[str], shop: Workshop) -> BinariesUnavailable:
-    """The error that explains a failed build by the first complaint of `go`."""
+def failure(program: Program, lines: Sequence[str], place: BuildDirectory) -> BinariesUnavailable:
+    """The error for a failed build, with the first message of `go` and a remedy."""
     if any("no space left on device" in line or "disk quota" in line for line in lines):
-        return disk_full(shop.directory)
+        return disk_full(place.directory)
     if any("signal: killed" in line for line in lines):
         return BinariesUnavailable(
             f"building {program.name} failed: a compiler was killed, most likely for lack of "
@@ -153,40 +153,42 @@ def failure(program: Program, lines: Sequence[str], shop: Workshop) -> BinariesU
         )
     first = next((line.strip()[:200] for line in lines if _COMPLAINT.match(line)), "no output")
     return BinariesUnavailable(
-        f"building {program.name} failed ({first}); the whole output is in {shop.log}"
+        f"building {program.name} failed ({first}); the whole output is in {place.log}"
     )
 
 
-def _prepare(shop: Workshop, programs: Sequence[Program], catalog: Catalog) -> None:
-    """Lay out the directories, and check that the build will fit."""
-    with explained(shop.directory):
-        # What `go` was at when it was killed; its caches are elsewhere and stay.
+def _prepare(place: BuildDirectory, programs: Sequence[Program], catalog: Catalog) -> None:
+    """Create the directories, and check that the disk has enough space."""
+    with explained(place.directory):
+        # Leftovers of a killed `go`; its caches are elsewhere and stay.
         for leftover in ("tmp", "out", "modules"):
-            shutil.rmtree(shop.directory / leftover, ignore_errors=True)
+            shutil.rmtree(place.directory / leftover, ignore_errors=True)
         for folder in ("tmp", "out"):
-            (shop.directory / folder).mkdir(parents=True)
+            (place.directory / folder).mkdir(parents=True)
         for program in programs:
             source = catalog.modules / program.module
-            shutil.copytree(source, shop.module(program), dirs_exist_ok=True)
-        shop.log.write_bytes(b"")
+            shutil.copytree(source, place.module(program), dirs_exist_ok=True)
+        place.log.write_bytes(b"")
     families = {program.module for program in programs}
     whole = sum(catalog.module_bytes.get(family, 0) for family in families)
-    needed = max(whole - used(shop.directory), 0) + (SPARE_BYTES if whole else 0)
-    require_space(shop.directory, needed, "building from source")
+    needed = max(whole - used(place.directory), 0) + (SPARE_BYTES if whole else 0)
+    require_space(place.directory, needed, "building from source")
 
 
-class Bench:
-    """A workshop with a Go in it."""
+class Compiler:
+    """Fetches and compiles programs in a build directory."""
 
-    def __init__(self, shop: Workshop, go: Go, env: Mapping[str, str], progress: Progress) -> None:
-        self._shop = shop
+    def __init__(
+        self, place: BuildDirectory, go: Go, env: Mapping[str, str], progress: Progress
+    ) -> None:
+        self._place = place
         self._go = go
         self._env = env
         self._progress = progress
 
     def fetch_sources(self, program: Program) -> frozenset[str]:
-        """Fetch what the program is made of; the packages that are not compiled yet."""
-        pinned = modules_pinned((self._shop.module(program) / "go.sum").read_text())
+        """Fetch the program's sources, and return the packages that are not compiled yet."""
+        pinned = modules_pinned((self._place.module(program) / "go.sum").read_text())
         fetched = 0
         stale: set[str] = set()
 
@@ -205,7 +207,7 @@ class Bench:
         return frozenset(stale)
 
     def compile(self, program: Program, stale: frozenset[str]) -> Path:
-        """Make the program in the workshop."""
+        """Compile the program, and return its path in the build directory."""
         compiled = 0
 
         def count(line: str) -> None:
@@ -213,12 +215,12 @@ class Bench:
             compiled += line in stale
 
         def show() -> None:
-            # The main package is compiled last; after it, there is only linking.
+            # The main package is compiled last; then the linker runs.
             linking = compiled >= len(stale)
             text = "linking" if linking else f"{compiled} of {len(stale)} packages compiled"
             self._progress.update(text, compiled / max(len(stale), 1))
 
-        output = self._shop.directory / "out" / program.name
+        output = self._place.directory / "out" / program.name
         self._run(build_command(self._go.program, program, output), program, count, show)
         return output
 
@@ -235,14 +237,14 @@ class Bench:
             lines.append(line)
             on_line(line)
 
-        with explained(self._shop.directory):
+        with explained(self._place.directory):
             code = child.run(
                 command,
                 env=self._env,
-                cwd=self._shop.module(program),
-                log=self._shop.log,
+                cwd=self._place.module(program),
+                log=self._place.log,
                 on_line=keep,
                 on_tick=on_tick,
             )
         if code:
-            raise failure(program, lines, self._shop)
+            raise failure(program, lines, self._place)

@@ -1,11 +1,11 @@
-"""The directory that keeps programs between runs: what is in it, whether it is sound, putting in.
+"""The cache directory of programs: finds, verifies and installs them.
 
-A program is a file beside a record of what it must be. It is trusted only when its contents have
-the recorded checksum. Hashing all programs takes 1.5 s, so a file that was found sound gets a
-seal: its identity and times as the kernel keeps them, good until the next boot. A write to the
-file cannot leave its change time as it was, so the seal breaks, and the file is hashed again.
+A program is a file with a record beside it. It is used only if its contents have the recorded
+checksum. Hashing all programs takes 1.5 s, so a verified file gets a seal: its inode, size and
+times, valid until the next boot. A write to the file changes its change time. Then the seal does
+not match, and the file is hashed again.
 
-Readers take no lock. Whoever installs holds the lock of the directory (see `lock`).
+Readers need no lock. A writer holds the lock of the directory (see `lock`).
 """
 
 import hashlib
@@ -22,11 +22,11 @@ from quarterdeck.localcluster.binaries.errors import explained
 _T = TypeVar("_T")
 
 FINISHED = "build.done"
-"""The name that a build's directory gets when it is only waiting to be removed."""
+"""The name of a build's directory during its removal."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What an installed program is."""
+    """The version, checksum and origin of an installed program."""
 
     version: str
     platform: str
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What the kernel said about a file when its checksum was right."""
+    """The attributes of a file when its checksum was verified."""
 
     sha256: str
     size: int
@@ -46,36 +46,36 @@ class Seal(msgspec.Struct, frozen=True):
     boot: str
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A sound program."""
+class FoundProgram(msgspec.Struct, frozen=True):
+    """A verified program."""
 
     path: Path
     source: str
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """No program, or one of another version or platform."""
+    """There is no program, or one of another version or platform."""
 
 
 class Corrupt(msgspec.Struct, frozen=True):
-    """A file whose contents are not what was installed."""
+    """A file whose contents do not match its record."""
 
     path: Path
 
 
-class Cache:
-    """The programs of one version for one platform, below one directory."""
+class ProgramCache:
+    """The programs of one version for one platform, in one directory."""
 
     def __init__(self, directory: Path, platform: str) -> None:
         self.directory = directory
         self.platform = platform
 
     def tidy(self) -> None:
-        """Remove what a finished build left if it was killed while clearing away."""
+        """Remove a build directory whose removal was interrupted."""
         shutil.rmtree(self.directory / FINISHED, ignore_errors=True)
 
-    def look(self, program: Program) -> Found | Missing | Corrupt:
-        """Whether this program is here and sound."""
+    def look(self, program: Program) -> FoundProgram | Missing | Corrupt:
+        """The program in the cache, if it matches its record."""
         path = self.directory / program.name
         record = _read(self._record(program.name), Record)
         if record is None or not path.is_file():
@@ -83,14 +83,14 @@ class Cache:
         if (record.version, record.platform) != (program.version, self.platform):
             return Missing()
         if self._sound(path, record):
-            return Found(path, record.source)
+            return FoundProgram(path, record.source)
         return Corrupt(path)
 
-    def install(self, program: Program, staged: Path, source: str) -> Found:
-        """Move a finished program in; at no moment is there half of one.
+    def install(self, program: Program, staged: Path, source: str) -> FoundProgram:
+        """Move a finished program into the cache in one step, and return it.
 
-        A crash before the record is written leaves a program without one, or with an older one:
-        both are got again. `staged` must be on the same file system.
+        A crash before the record is written leaves a program with no record or an older one; the
+        next run installs it again. `staged` must be on the same file system.
         """
         path = self.directory / program.name
         with explained(self.directory):
@@ -108,7 +108,7 @@ class Cache:
                 source=source,
             )
             _write(self._record(program.name), record)
-        return Found(path, source)
+        return FoundProgram(path, source)
 
     def _sound(self, path: Path, record: Record) -> bool:
         seal_path = self._record(path.name).with_suffix(".seal")
@@ -127,7 +127,7 @@ class Cache:
             try:
                 _write(seal_path, before)
             except OSError:
-                # A cache that may only be read is fine: it is hashed each time.
+                # In a read-only cache each run hashes the file again.
                 return True
         return True
 
@@ -156,7 +156,7 @@ def _read(path: Path, kind: type[_T]) -> _T | None:
 
 def _write(path: Path, value: Record | Seal) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The process id keeps two readers that seal the same file out of each other's way.
+    # The process id keeps apart two readers that write the same seal.
     new = path.with_name(f".{path.name}.{os.getpid()}")
     with new.open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

@@ -1,7 +1,6 @@
-"""The programs of a local control plane: their pins, released files and source packages.
+"""The programs of a local control plane: their versions, released files and source packages.
 
-Pure: this says where a program is released and what it is built from. Fetching is `download`'s,
-compiling is `build`'s.
+Pure; `download` fetches the files, and `build` compiles the sources.
 """
 
 import re
@@ -17,14 +16,14 @@ ETCD_VERSION = "3.6.8"  # what this Kubernetes pins
 KWOK_VERSION = "0.8.0"
 
 CONVENTION = ("kube-apiserver", "etcd", "kubectl")
-"""What a directory named by KUBEBUILDER_ASSETS has by convention."""
+"""The programs that a KUBEBUILDER_ASSETS directory has by convention."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _GITHUB = re.compile(r"https://github\.com/([^/]+/[^/]+)/releases/download")
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """One program: its pin and how it is built."""
+    """One program: its version and its sources."""
 
     name: str
     version: str
@@ -37,14 +36,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
-    """Programs that belong together and are kept in one directory of the cache."""
+    """The programs of one directory of the cache."""
 
     version: str
     programs: tuple[Program, ...]
     modules: Path
     """The directory with a Go module per program family."""
     module_bytes: dict[str, int]
-    """Disk space that building each family takes, downloads and compiler cache included."""
+    """The disk space that a build of each family takes, with downloads and compiler cache."""
 
     def program(self, name: str) -> Program:
         """The program of this name."""
@@ -56,16 +55,16 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramSource(msgspec.Struct, frozen=True):
-    """Where a released program and its checksum are served."""
+    """The URLs of a released program and its checksum."""
 
     url: str
     checksum_url: str
     member: str | None = None
-    """The path of the program inside the file, when that is an archive."""
+    """The path of the program inside the file, if that is an archive."""
 
     @property
     def filename(self) -> str:
-        """The name under which lists of checksums know the file."""
+        """The file's name in lists of checksums."""
         return self.url.rpartition("/")[2]
 
     @property
@@ -123,7 +122,7 @@ ALL = tuple(program.name for program in CATALOG.programs)
 
 
 def architecture(machine: str) -> str:
-    """Go's name for an architecture that programs are released for."""
+    """Go's name for a machine's architecture."""
     if (arch := _ARCHITECTURES.get(machine)) is None:
         raise BinariesUnavailable(
             f"there are no programs for the architecture {machine or 'of this machine'}, "
@@ -133,7 +132,7 @@ def architecture(machine: str) -> str:
 
 
 def program_source(program: Program, settings: BinarySettings, arch: str) -> ProgramSource | None:
-    """Where this program is released for this architecture; None if it is not."""
+    """The source of this program for this architecture; None if it is not released."""
     tag = f"v{program.version}"
     match program.module:
         case "kubernetes":
@@ -158,9 +157,9 @@ def _kwok_checksum_url(base: str, tag: str, url: str) -> str:
 
 
 def published_checksum(text: str, filename: str) -> str | None:
-    """The SHA-256 that a checksum file gives for a file, in any of the three forms in use.
+    """The SHA-256 of a file in a checksum file; None if it is not there.
 
-    A file of one bare checksum, a list as `sha256sum` writes it, or GitHub's JSON of a release.
+    The checksum file is one bare checksum, a list by `sha256sum`, or GitHub's JSON of a release.
     """
     if text.lstrip().startswith("{"):
         return _digest_in_release(text, filename)

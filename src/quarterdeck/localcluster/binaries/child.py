@@ -1,4 +1,4 @@
-"""Running `go` and `pip`: their lines as they come, a tick in between, and no orphans."""
+"""Runs `go` and `pip`, reports their output line by line, and leaves no orphans."""
 
 import os
 import selectors
@@ -21,10 +21,10 @@ def run(
     on_line: Callable[[str], None],
     on_tick: Callable[[], None],
 ) -> int:
-    """Run a command to its end and return its exit code.
+    """Run a command, and return its exit code.
 
     Each line of its output goes to the log and to `on_line`. `on_tick` is called at least once a
-    second. The command and all that it started end with this process, however that ends.
+    second. The command and its children end with this process, also if this process is killed.
     """
     guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py"))]
     process = subprocess.Popen(
@@ -42,7 +42,7 @@ def run(
             _follow(process, file.write, on_line, on_tick)
         return process.wait()
     finally:
-        # Gone already if all went well; on Ctrl-C or an error this ends the compilers too.
+        # It has ended in the normal case; on Ctrl-C or an error this ends the compilers too.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -73,7 +73,7 @@ def _follow(
                 for line in lines:
                     on_line(line.decode(errors="replace"))
             elif process.poll() is not None:
-                # The guard was killed; whatever still holds the pipe is not ours to wait for.
+                # The guard was killed; other processes may still hold the pipe open.
                 break
             on_tick()
     if rest:

@@ -1,4 +1,4 @@
-"""Whether there is room, asked before the work and not an hour into it."""
+"""Checks the free disk space before the work begins."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from quarterdeck.localcluster.binaries.progress import size
 
 
 def require_space(directory: Path, needed: int, purpose: str) -> None:
-    """Refuse when the directory's file system has less than `needed` bytes left for us."""
+    """Raise an error if the directory's file system has less than `needed` bytes free."""
     with explained(directory):
         free = shutil.disk_usage(directory).free
     if free < needed:
@@ -20,13 +20,13 @@ def require_space(directory: Path, needed: int, purpose: str) -> None:
 
 
 def used(directory: Path) -> int:
-    """The bytes that the files below a directory take on disk; 0 when there is none."""
+    """The bytes that the files below a directory take on disk; 0 if there are none."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
                 total += os.lstat(f"{folder}/{name}").st_blocks * 512
             except FileNotFoundError:
-                # The rest of a build that was killed may still be tidying up after itself.
+                # A killed build may still be removing its files.
                 continue
     return total

@@ -1,7 +1,7 @@
-"""Downloading released programs. Nothing is installed whose published checksum it lacks.
+"""Downloads released programs, and installs only those with the published checksum.
 
-A server that cannot be reached or does not have a program is no error: the next source is tried.
-A program with the wrong contents is one, because somebody should look at it.
+If a server cannot be reached or does not have a program, the next source is tried. A program with
+another checksum is an error, because somebody should look at it.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.localcluster.binaries.cache import Cache, Found
+from quarterdeck.localcluster.binaries.cache import FoundProgram, ProgramCache
 from quarterdeck.localcluster.binaries.catalog import (
     Program,
     ProgramSource,
@@ -35,24 +35,24 @@ CHECKSUM_FILE_BYTES = 2**22
 
 
 class NotDownloaded(Exception):  # noqa: N818 - an outcome, not a fault
-    """A program cannot be had from its server; the message says why."""
+    """A program cannot be downloaded; the message gives the reason."""
 
 
-class OutOfReach(NotDownloaded):
-    """The server does not answer at all."""
+class Unreachable(NotDownloaded):
+    """The server does not answer."""
 
 
-class Broken(NotDownloaded):
-    """A transfer ended early; another attempt may do better."""
+class TransferBroken(NotDownloaded):
+    """A transfer ended early; another attempt may succeed."""
 
 
 def download(
-    programs: Sequence[Program], settings: BinarySettings, cache: Cache, progress: Progress
-) -> dict[str, Found]:
-    """Download and install these programs, as far as their servers have them."""
+    programs: Sequence[Program], settings: BinarySettings, cache: ProgramCache, progress: Progress
+) -> dict[str, FoundProgram]:
+    """Download and install these programs, and return those that the servers had."""
     arch = cache.platform.partition("/")[2]
     folder = cache.directory / "download"
-    found: dict[str, Found] = {}
+    found: dict[str, FoundProgram] = {}
     silent: set[str] = set()
     for program in programs:
         at = program_source(program, settings, arch)
@@ -66,7 +66,7 @@ def download(
                 found[program.name] = cache.install(program, staged, f"downloaded from {at.host}")
         except NotDownloaded as reason:
             progress.say(f"not downloaded: {title}: {reason}")
-            if isinstance(reason, OutOfReach):
+            if isinstance(reason, Unreachable):
                 silent.add(at.host)
     shutil.rmtree(folder, ignore_errors=True)
     return found
@@ -79,7 +79,7 @@ def _empty(folder: Path) -> None:
 
 
 class _Fetch:
-    """Gets one released file into a folder."""
+    """Downloads one released file into a folder."""
 
     def __init__(self, settings: BinarySettings, folder: Path, progress: Progress) -> None:
         self._settings = settings
@@ -88,33 +88,32 @@ class _Fetch:
         self._opener = _opener(settings.stall_timeout)
 
     def program(self, at: ProgramSource) -> Path:
-        """The program, verified and ready to be installed."""
+        """Download and verify the program, and return its path."""
         expected = self._checksum(at)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 file = self._file(at, expected)
                 break
-            except Broken as reason:
+            except TransferBroken as reason:
                 if attempt == ATTEMPTS:
                     raise
                 self._progress.say(f"{reason}; trying again")
         return file if at.member is None else self._unpacked(file, at.member)
 
     def _checksum(self, at: ProgramSource) -> str:
-        """The published checksum, or a reason why there is none, after a bounded time.
+        """The published checksum; raises a reason if there is none in time.
 
-        In a thread of its own, because a name server that does not answer cannot be given a
-        time-out.
+        It runs in a thread, because the lookup of a host name has no time-out.
         """
         answer: list[str | NotDownloaded] = []
         thread = threading.Thread(
             target=lambda: answer.append(self._text(at.checksum_url)), daemon=True
         )
         thread.start()
-        patience = 2 * self._settings.connect_timeout
-        thread.join(patience)
+        timeout = 2 * self._settings.connect_timeout
+        thread.join(timeout)
         if not answer:
-            raise OutOfReach(f"{at.host} did not answer within {patience:g} s")
+            raise Unreachable(f"{at.host} did not answer within {timeout:g} s")
         text = answer[0]
         if isinstance(text, NotDownloaded):
             raise text
@@ -140,7 +139,7 @@ class _Fetch:
                 raise NotDownloaded(f"{url} answers {error.code} {error.reason}") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             host = url.partition("://")[2].partition("/")[0]
-            raise OutOfReach(f"{host} is out of reach ({_in_words(error)})") from error
+            raise Unreachable(f"{host} is out of reach ({_in_words(error)})") from error
 
     def _file(self, at: ProgramSource, expected: str) -> Path:
         path = self._folder / at.filename
@@ -148,7 +147,7 @@ class _Fetch:
         with self._open(at.url) as response, explained(self._folder), path.open("wb") as file:
             length = response.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else 0
-            # An archive is unpacked beside itself.
+            # An archive is unpacked into the same folder.
             require_space(self._folder, total * (3 if at.member else 1), f"{at.filename}")
             received = 0
             while chunk := self._chunk(response, at):
@@ -157,7 +156,7 @@ class _Fetch:
                 received += len(chunk)
                 self._progress.update(*_share(received, total))
         if total and received < total:
-            raise Broken(f"{at.url} ended after {received} of {total} bytes")
+            raise TransferBroken(f"{at.url} ended after {received} of {total} bytes")
         if digest.hexdigest() != expected:
             path.unlink()
             raise BinariesUnavailable(
@@ -171,9 +170,9 @@ class _Fetch:
             chunk: bytes = response.read(CHUNK_BYTES)
         except TimeoutError as error:
             stalled = f"{at.url} sent nothing for {self._settings.stall_timeout:g} s"
-            raise Broken(stalled) from error
+            raise TransferBroken(stalled) from error
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(f"{at.url} broke off ({error})") from error
+            raise TransferBroken(f"{at.url} broke off ({error})") from error
         return chunk
 
     def _unpacked(self, archive: Path, member: str) -> Path:
@@ -205,7 +204,7 @@ def _share(received: int, total: int) -> tuple[str, float | None]:
 
 
 def _opener(stall_timeout: float) -> urllib.request.OpenerDirector:
-    """An opener whose time-out holds for connecting, and `stall_timeout` from then on."""
+    """An opener whose time-out is for connecting only; `stall_timeout` is for reading."""
 
     class Http(http.client.HTTPConnection):
         def connect(self) -> None:

@@ -1,4 +1,4 @@
-"""Getting all programs: which source is asked, in which order, and what is still missing."""
+"""Provides all programs: tries each source in order until none is missing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from quarterdeck.localcluster.binaries.cache import Cache, Corrupt, Found
+from quarterdeck.localcluster.binaries.cache import Corrupt, FoundProgram, ProgramCache
 from quarterdeck.localcluster.binaries.catalog import (
     ALL,
     CATALOG,
@@ -17,7 +17,7 @@ from quarterdeck.localcluster.binaries.catalog import (
     elf_architecture,
 )
 from quarterdeck.localcluster.binaries.errors import OWN_PROGRAMS, BinariesUnavailable
-from quarterdeck.localcluster.binaries.lock import only_one
+from quarterdeck.localcluster.binaries.lock import directory_lock
 from quarterdeck.localcluster.binaries.progress import Progress, progress_on
 from quarterdeck.localcluster.binaries.settings import BinarySettings
 
@@ -25,11 +25,11 @@ ASSETS = "KUBEBUILDER_ASSETS"
 
 
 class Binaries(msgspec.Struct, frozen=True):
-    """Where the programs are. A program that was not asked for raises a KeyError."""
+    """The paths of the programs; a program that was not requested raises a KeyError."""
 
     paths: Mapping[str, Path]
     sources: Mapping[str, str]
-    """Where each program came from, in words."""
+    """The origin of each program, for people."""
 
     @property
     def kube_apiserver(self) -> Path:
@@ -63,7 +63,7 @@ class Binaries(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """Where the programs came from, each source once."""
+        """The origins of the programs, each once."""
         return ", ".join(dict.fromkeys(self.sources.values()))
 
 
@@ -73,21 +73,21 @@ def ensure_binaries(
     progress: Progress | None = None,
     catalog: Catalog = CATALOG,
 ) -> Binaries:
-    """The named programs, got first if need be; quick and silent when all are there.
+    """The named programs, downloaded or built if they are missing.
 
-    Asked in this order: KUBEBUILDER_ASSETS, the cache, the servers of the releases, the sources.
-    Raises BinariesUnavailable, whose message is one line with the remedy.
+    The sources, in order: KUBEBUILDER_ASSETS, the cache, the release servers, a build. Raises
+    BinariesUnavailable, whose message is one line with a remedy.
     """
     progress = progress or progress_on()
     wanted = [catalog.program(name) for name in dict.fromkeys(names)]
     found = _own_programs(settings, wanted)
     if len(found) < len(wanted):
         platform = f"linux/{architecture(settings.machine)}"
-        cache = Cache(settings.cache / catalog.version, platform)
+        cache = ProgramCache(settings.cache / catalog.version, platform)
         cache.tidy()
         found |= _cached(cache, _without(wanted, found))
         if len(found) < len(wanted):
-            with only_one(cache.directory, progress):
+            with directory_lock(cache.directory, progress):
                 found |= _obtain(cache, _without(wanted, found), settings, catalog, progress)
     return Binaries(
         {program.name: found[program.name].path for program in wanted},
@@ -95,12 +95,12 @@ def ensure_binaries(
     )
 
 
-def _without(programs: Sequence[Program], found: Mapping[str, Found]) -> list[Program]:
+def _without(programs: Sequence[Program], found: Mapping[str, FoundProgram]) -> list[Program]:
     return [program for program in programs if program.name not in found]
 
 
-def _own_programs(settings: BinarySettings, wanted: Sequence[Program]) -> dict[str, Found]:
-    """Those programs that the user's own directory has; it must have the conventional ones."""
+def _own_programs(settings: BinarySettings, wanted: Sequence[Program]) -> dict[str, FoundProgram]:
+    """The programs in the user's own directory, which must have the conventional ones."""
     folder = settings.assets
     if folder is None:
         return {}
@@ -114,7 +114,7 @@ def _own_programs(settings: BinarySettings, wanted: Sequence[Program]) -> dict[s
         path = folder / program.name
         if path.is_file():
             _check_runs_here(path, settings.machine)
-            found[program.name] = Found(path, ASSETS)
+            found[program.name] = FoundProgram(path, ASSETS)
     return found
 
 
@@ -130,28 +130,28 @@ def _check_runs_here(path: Path, machine: str) -> None:
         )
 
 
-def _cached(cache: Cache, programs: Sequence[Program]) -> dict[str, Found]:
+def _cached(cache: ProgramCache, programs: Sequence[Program]) -> dict[str, FoundProgram]:
     seen = {program.name: cache.look(program) for program in programs}
-    return {name: state for name, state in seen.items() if isinstance(state, Found)}
+    return {name: state for name, state in seen.items() if isinstance(state, FoundProgram)}
 
 
 def _obtain(
-    cache: Cache,
+    cache: ProgramCache,
     programs: Sequence[Program],
     settings: BinarySettings,
     catalog: Catalog,
     progress: Progress,
-) -> dict[str, Found]:
-    """Fill the cache; whoever calls holds its lock."""
-    # Looked at again: another process may have filled it while this one waited for the lock.
-    found: dict[str, Found] = {}
+) -> dict[str, FoundProgram]:
+    """Fill the cache, and return its programs; the caller holds its lock."""
+    # Look again: another process may have filled it while this one waited for the lock.
+    found: dict[str, FoundProgram] = {}
     for program in programs:
         state = cache.look(program)
-        if isinstance(state, Found):
+        if isinstance(state, FoundProgram):
             found[program.name] = state
         elif isinstance(state, Corrupt):
             progress.say(f"{state.path} does not match its recorded checksum; getting it anew")
-    # Imported here because most runs need neither, and HTTP takes a while to import.
+    # Imported here because most runs need neither, and HTTP is slow to import.
     if settings.download and _without(programs, found):
         from quarterdeck.localcluster.binaries.download import download
 

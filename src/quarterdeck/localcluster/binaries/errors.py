@@ -1,4 +1,4 @@
-"""How getting the programs fails: one exception, whose message is one line with its remedy."""
+"""The error of this package; its message is one line with a remedy."""
 
 import errno
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _CLOSED = frozenset(
 
 
 class BinariesUnavailable(Exception):  # noqa: N818 - reads as what it says
-    """The programs cannot be had; the message is one line and says what to do about it."""
+    """The programs are not available; the message is one line with a remedy."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
@@ -29,7 +29,7 @@ def disk_full(where: Path) -> BinariesUnavailable:
 
 
 def unwritable(where: Path, reason: str) -> BinariesUnavailable:
-    """The error for a cache directory in which nothing can be written."""
+    """The error for a cache directory that is not writable."""
     return BinariesUnavailable(
         f"cannot write to the cache {where}: {reason}; "
         "set QUARTERDECK_CACHE to a directory that you can write to"
@@ -38,7 +38,7 @@ def unwritable(where: Path, reason: str) -> BinariesUnavailable:
 
 @contextmanager
 def explained(where: Path) -> Iterator[None]:
-    """Turn the file system's refusals inside the block into errors for people."""
+    """Turn an OSError inside the block into an error with a remedy."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A program that runs another and takes it, with all that it started, into its own death.
+"""Runs a command, and kills it with all its children when this program's owner ends.
 
-Run as a script in a session of its own, with a pipe as standard input. When the other end of the
-pipe closes, because its owner ended in whatever way, the whole process group is killed. A parent
-death signal would not do: it reaches the child only, and `go` starts compilers.
+It runs as a script in its own session, with a pipe as standard input. When the owner ends, its end
+of the pipe closes, and this script kills the whole process group. A parent death signal is not
+enough: it reaches only the child, and `go` starts compilers.
 """
 
 import os
@@ -19,7 +19,7 @@ def _die_with_owner() -> None:
 
 
 def main(command: list[str]) -> int:
-    """Run the command to its end; its exit code, or 128 and the signal's number."""
+    """Run the command, and return its exit code, or 128 plus the signal's number."""
     threading.Thread(target=_die_with_owner, daemon=True).start()
     try:
         code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
@@ -30,5 +30,5 @@ def main(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # At once: there is nothing to tidy up, and the thread is blocked in a read.
+    # Without a normal exit: the thread is blocked in a read, and there is nothing to clean up.
     os._exit(main(sys.argv[1:]))

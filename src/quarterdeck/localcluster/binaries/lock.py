@@ -1,4 +1,4 @@
-"""One process at a time fills a directory; the others wait, and say for whom."""
+"""A lock that lets one process at a time fill a directory; the others show whom they wait for."""
 
 import fcntl
 import os
@@ -14,11 +14,11 @@ POLL_SECONDS = 0.2
 
 
 @contextmanager
-def only_one(directory: Path, progress: Progress) -> Iterator[None]:
+def directory_lock(directory: Path, progress: Progress) -> Iterator[None]:
     """Hold the directory's lock inside the block.
 
-    The kernel frees the lock with its holder, however that ends. The file stays: if it were
-    removed, two processes could each hold a lock on a file of that name.
+    The kernel releases the lock when its holder ends. The file is never removed: otherwise two
+    processes could each lock a file of that name.
     """
     with explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def _acquire(descriptor: int, progress: Progress) -> None:
     while not _try(descriptor):
         holder = _holder(descriptor)
         with step(progress, f"waiting for the build of process {holder}"):
-            # Until it is our turn, or that of somebody else who waited too.
+            # Until we get the lock, or another waiting process does.
             while _holder(descriptor) == holder:
                 time.sleep(POLL_SECONDS)
                 if _try(descriptor):
@@ -54,5 +54,5 @@ def _try(descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> str:
-    # Empty for the instant between the holder's lock and its writing of the number.
+    # The file is empty between the holder's lock and its write.
     return os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "(just started)"

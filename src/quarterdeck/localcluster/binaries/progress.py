@@ -1,7 +1,7 @@
-"""Showing what is being done, how far it is and how long it has taken, on standard error.
+"""Shows the current step, its progress and its time on standard error.
 
-Work announces itself to a `Progress`. On a terminal that is one line that changes; anywhere else
-it is a line per step, and a sign of life every 15 seconds.
+On a terminal one line changes; elsewhere there is a line for each step, and one every 15 seconds
+during a step.
 """
 
 import sys
@@ -18,7 +18,7 @@ HEARTBEAT_SECONDS = 15.0
 
 
 class Progress(Protocol):
-    """What the work tells while it goes on. One step at a time; `update` is cheap."""
+    """Receives the progress of one step at a time; `update` is cheap."""
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
@@ -27,14 +27,14 @@ class Progress(Protocol):
         """Show that a step has begun."""
 
     def update(self, detail: str, fraction: float | None = None) -> None:
-        """Show how far the step is; to be called often, also when nothing has changed."""
+        """Show the progress of the step; call it often, also without a change."""
 
     def end(self, result: str = "") -> None:
-        """Show that the step is over, and what came of it."""
+        """Show that the step has ended, and its result."""
 
 
 class LineProgress:
-    """Lines, for logs and pipes."""
+    """Shows progress as lines, for logs and pipes."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class LineProgress:
         self.say(step)
 
     def update(self, detail: str, fraction: float | None = None) -> None:
-        """Write a line if the last one is long enough ago."""
+        """Write a line if the last one is old enough."""
         if self._clock() - self._shown >= self._every:
             self.say(_joined(self._step, detail, self._elapsed()))
 
     def end(self, result: str = "") -> None:
-        """Write what came of the step, if anything is worth a line."""
+        """Write the result of the step, if there is one."""
         if result:
             self.say(_joined(result, "", self._elapsed()))
 
@@ -75,7 +75,7 @@ class LineProgress:
 
 
 class TerminalProgress:
-    """One live line with a bar, for a terminal."""
+    """Shows progress as one live line with a bar, for a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -93,7 +93,7 @@ class TerminalProgress:
 
     def begin(self, step: str) -> None:
         """Start the live line."""
-        # rich takes a tenth of a second to import: only when there is something to show.
+        # rich takes a tenth of a second to import, so it is imported at the first step.
         from rich import progress
         from rich.console import Console
 
@@ -117,7 +117,7 @@ class TerminalProgress:
             self._live.update(self._task, detail=detail, completed=fraction or 0.0, total=total)
 
     def end(self, result: str = "") -> None:
-        """Replace the live line by what came of the step."""
+        """Replace the live line by the result of the step."""
         if self._live is not None:
             self._live.stop()
         self._live = self._task = None
@@ -138,13 +138,13 @@ def step(progress: Progress, name: str, result: str = "") -> Iterator[None]:
 
 
 def progress_on(stream: TextIO | None = None) -> Progress:
-    """The way to show progress that suits the stream, which is standard error if not given."""
+    """The progress display for a stream, by default standard error."""
     stream = stream or sys.stderr
     return TerminalProgress(stream) if stream.isatty() else LineProgress(stream)
 
 
 def duration(seconds: float) -> str:
-    """A span of time in words that are short: `4 s`, `2 m 05 s`."""
+    """A duration in a short form: `4 s`, `2 m 05 s`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} m {rest:02} s" if minutes else f"{rest} s"
 

@@ -1,4 +1,4 @@
-"""What a user or a company may choose about the programs, read once from the environment."""
+"""The settings for the programs, read once from the environment."""
 
 import os
 import re
@@ -17,12 +17,12 @@ _SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false
 
 
 class BinarySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the programs may come from, and where they are kept."""
+    """The sources of the programs, and their cache."""
 
     cache: Path
     """The directory that holds one directory per version."""
     assets: Path | None = None
-    """A directory with programs of the user's own (KUBEBUILDER_ASSETS); it comes first."""
+    """A directory with the user's own programs (KUBEBUILDER_ASSETS), the first source."""
     kubernetes_url: str = KUBERNETES_URL
     """The server or mirror of the Kubernetes programs, laid out as dl.k8s.io."""
     etcd_url: str = ETCD_URL
@@ -34,17 +34,17 @@ class BinarySettings(msgspec.Struct, frozen=True, kw_only=True):
     build: bool = True
     """Whether programs may be built from source."""
     connect_timeout: float = 5.0
-    """Seconds after which a server that does not answer counts as out of reach."""
+    """Seconds after which a server that does not answer counts as unreachable."""
     stall_timeout: float = 30.0
     """Seconds without a byte after which a download counts as broken."""
     machine: str = ""
     """The kernel's name for this machine's architecture."""
     environment: Mapping[str, str] = {}
-    """What `go` and `pip` are started with: the user's proxies, mirrors and search path."""
+    """The environment of `go` and `pip`: the user's proxies, mirrors and PATH."""
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> "BinarySettings":
-        """The settings that these environment variables ask for; an empty one counts as unset."""
+        """The settings in these environment variables; an empty variable counts as unset."""
         given = {name: value for name, value in env.items() if value}
         assets = given.get("KUBEBUILDER_ASSETS")
         return cls(

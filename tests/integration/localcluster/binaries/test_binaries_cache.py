@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.localcluster.binaries import BinariesUnavailable, BinarySettings, ensure_binaries
-from quarterdeck.localcluster.binaries.cache import Cache, Corrupt, Found, Missing
+from quarterdeck.localcluster.binaries.cache import Corrupt, FoundProgram, Missing, ProgramCache
 from quarterdeck.localcluster.binaries.catalog import CATALOG
 
 ETCD = CATALOG.program("etcd")
@@ -17,13 +17,13 @@ PLATFORM = "linux/amd64"
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
+def cache(tmp_path: Path) -> ProgramCache:
     directory = tmp_path / "quarterdeck" / CATALOG.version
     directory.mkdir(parents=True)
-    return Cache(directory, PLATFORM)
+    return ProgramCache(directory, PLATFORM)
 
 
-def install(cache: Cache, content: bytes = b"#!/bin/sh\necho etcd\n") -> Path:
+def install(cache: ProgramCache, content: bytes = b"#!/bin/sh\necho etcd\n") -> Path:
     staged = cache.directory / "staged"
     staged.write_bytes(content)
     found = cache.install(ETCD, staged, "a test")
@@ -31,13 +31,13 @@ def install(cache: Cache, content: bytes = b"#!/bin/sh\necho etcd\n") -> Path:
     return found.path
 
 
-def test_installed_program_is_found_and_can_be_run(cache: Cache) -> None:
+def test_installed_program_is_found_and_can_be_run(cache: ProgramCache) -> None:
     path = install(cache)
-    assert cache.look(ETCD) == Found(path, "a test")
+    assert cache.look(ETCD) == FoundProgram(path, "a test")
     assert os.access(path, os.X_OK)
 
 
-def test_empty_cache_has_nothing(cache: Cache) -> None:
+def test_empty_cache_has_nothing(cache: ProgramCache) -> None:
     assert cache.look(ETCD) == Missing()
 
 
@@ -78,17 +78,17 @@ def forbid(path: Path) -> None:
 )
 @pytest.mark.parametrize("sealed", [False, True], ids=["before", "after"])
 def test_damage_is_found_before_and_after_the_file_was_seen_sound(
-    cache: Cache, damage: Callable[[Path], None], sealed: bool
+    cache: ProgramCache, damage: Callable[[Path], None], sealed: bool
 ) -> None:
     path = install(cache)
     if sealed:
-        assert cache.look(ETCD) == Found(path, "a test")
-        assert cache.look(ETCD) == Found(path, "a test")
+        assert cache.look(ETCD) == FoundProgram(path, "a test")
+        assert cache.look(ETCD) == FoundProgram(path, "a test")
     damage(path)
     assert cache.look(ETCD) == Corrupt(path)
 
 
-def test_sound_file_is_not_read_again(cache: Cache) -> None:
+def test_sound_file_is_not_read_again(cache: ProgramCache) -> None:
     """The second look costs no hash; a hash would write the seal anew."""
     path = install(cache)
     seal = path.parent / "records" / "etcd.seal"
@@ -98,20 +98,20 @@ def test_sound_file_is_not_read_again(cache: Cache) -> None:
     assert (seal.stat().st_ino, seal.stat().st_mtime_ns) == first
 
 
-def test_copied_cache_is_hashed_once_more_and_trusted(cache: Cache, tmp_path: Path) -> None:
+def test_copied_cache_is_hashed_once_more_and_trusted(cache: ProgramCache, tmp_path: Path) -> None:
     install(cache)
     cache.look(ETCD)
     copy = tmp_path / "copy"
     shutil.copytree(cache.directory, copy)
-    assert Cache(copy, PLATFORM).look(ETCD) == Found(copy / "etcd", "a test")
+    assert ProgramCache(copy, PLATFORM).look(ETCD) == FoundProgram(copy / "etcd", "a test")
 
 
-def test_program_of_another_platform_is_missing(cache: Cache) -> None:
+def test_program_of_another_platform_is_missing(cache: ProgramCache) -> None:
     install(cache)
-    assert Cache(cache.directory, "linux/arm64").look(ETCD) == Missing()
+    assert ProgramCache(cache.directory, "linux/arm64").look(ETCD) == Missing()
 
 
-def test_program_without_a_record_is_missing(cache: Cache) -> None:
+def test_program_without_a_record_is_missing(cache: ProgramCache) -> None:
     """This is what a crash between the program and its record leaves behind."""
     path = install(cache)
     (path.parent / "records" / "etcd.json").unlink()
@@ -119,7 +119,7 @@ def test_program_without_a_record_is_missing(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"sha256": 1}', b"\xff"])
-def test_unreadable_record_counts_as_none(cache: Cache, content: bytes) -> None:
+def test_unreadable_record_counts_as_none(cache: ProgramCache, content: bytes) -> None:
     path = install(cache)
     (path.parent / "records" / "etcd.json").write_bytes(content)
     assert cache.look(ETCD) == Missing()
@@ -155,12 +155,14 @@ def test_own_directory_comes_before_the_cache(tmp_path: Path) -> None:
         _ = binaries.kwok
 
 
-def test_what_the_own_directory_lacks_comes_from_the_cache(tmp_path: Path, cache: Cache) -> None:
+def test_what_the_own_directory_lacks_comes_from_the_cache(
+    tmp_path: Path, cache: ProgramCache
+) -> None:
     assets = own_programs(tmp_path / "own", "kube-apiserver", "etcd", "kubectl")
     staged = cache.directory / "staged"
     staged.write_bytes(b"#!/bin/sh\n")
     here = settings_for(tmp_path).machine
-    own = Cache(cache.directory, f"linux/{'arm64' if here == 'aarch64' else 'amd64'}")
+    own = ProgramCache(cache.directory, f"linux/{'arm64' if here == 'aarch64' else 'amd64'}")
     kwok = own.install(CATALOG.program("kwok"), staged, "a test").path
     settings = settings_for(tmp_path, KUBEBUILDER_ASSETS=str(assets))
     binaries = ensure_binaries(settings, ["etcd", "kwok"])
@@ -212,7 +214,7 @@ def test_all_sources_off_says_which_switch(tmp_path: Path) -> None:
         ensure_binaries(settings_for(tmp_path), ["etcd"])
 
 
-def test_rest_of_a_finished_build_is_removed(tmp_path: Path, cache: Cache) -> None:
+def test_rest_of_a_finished_build_is_removed(tmp_path: Path, cache: ProgramCache) -> None:
     """A build that was killed while it cleared away does not leave gigabytes for ever."""
     rest = cache.directory / "build.done" / "mod"
     rest.mkdir(parents=True)

@@ -6,15 +6,15 @@ import sys
 import threading
 from pathlib import Path
 
-from quarterdeck.localcluster.binaries.lock import only_one
+from quarterdeck.localcluster.binaries.lock import directory_lock
 from quarterdeck.localcluster.binaries.progress import LineProgress
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from quarterdeck.localcluster.binaries.lock import only_one
+from quarterdeck.localcluster.binaries.lock import directory_lock
 from quarterdeck.localcluster.binaries.progress import LineProgress
-with only_one(Path(sys.argv[1]), LineProgress(sys.stderr)):
+with directory_lock(Path(sys.argv[1]), LineProgress(sys.stderr)):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -41,7 +41,7 @@ def test_waiter_names_the_holder_and_takes_over_when_that_is_killed(tmp_path: Pa
         shown, entered = Shown(), threading.Event()
 
         def wait() -> None:
-            with only_one(tmp_path, LineProgress(shown)):
+            with directory_lock(tmp_path, LineProgress(shown)):
                 entered.set()
 
         waiter = threading.Thread(target=wait)
@@ -57,6 +57,6 @@ def test_waiter_names_the_holder_and_takes_over_when_that_is_killed(tmp_path: Pa
 def test_lock_can_be_had_again_without_a_word(tmp_path: Path) -> None:
     out = io.StringIO()
     for _ in range(2):
-        with only_one(tmp_path / "new", LineProgress(out)):
+        with directory_lock(tmp_path / "new", LineProgress(out)):
             pass
     assert out.getvalue() == ""

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.pods import container, needs_bubblewrap, pod
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.api_request import Answer, Requests
+from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = needs_bubblewrap
@@ -246,7 +246,7 @@ def test_only_the_api_server_reads_from_the_log_endpoint(counted: ThisMachine) -
     port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     path = f"/containerLogs/{counted.namespace}/lines/main"
 
-    def ask(user: str, query: str = "") -> Answer:
+    def ask(user: str, query: str = "") -> ComponentResponse:
         return Requests(port, plane.layout.pki, user=user).send("GET", path + query)
 
     assert ask("admin").status == 403

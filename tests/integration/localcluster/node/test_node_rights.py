@@ -25,7 +25,7 @@ from quarterdeck.localcluster.node.sandbox.arguments import User
 from quarterdeck.localcluster.node.sandbox.entry import Entry, command_inside
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess
-from quarterdeck.localcluster.status import Identity
+from quarterdeck.localcluster.status import ProcessIdentity
 
 pytestmark = needs_bubblewrap
 needs_root = pytest.mark.skipif(not ROOT, reason="only root can take another user")
@@ -43,7 +43,7 @@ async def by_probe(process: ContainerProcess, command: list[str]) -> tuple[int, 
 async def by_local_exec(process: ContainerProcess, command: list[str]) -> tuple[int, str]:
     assert process.pid is not None
     await process._until_set_up(process.pid)
-    identity = Identity.of(process.pid)
+    identity = ProcessIdentity.of(process.pid)
     assert identity is not None
     sandbox = process.sandbox
     entry = Entry(process=identity, root=ROOT, user=sandbox.user, proot=sandbox.proot)

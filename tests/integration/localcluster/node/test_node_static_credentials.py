@@ -11,7 +11,7 @@ import yaml
 from tests.integration.pods import READ_ONLY, needs_bubblewrap, needs_namespaces
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.static_pods import StaticPod, add_static_pod, remove_static_pod
+from quarterdeck.localcluster.static_pods import StaticPodRequest, add_static_pod
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = needs_bubblewrap
@@ -90,7 +90,8 @@ def reader(node_agent: ControlPlane) -> Iterator[str]:
         "create", "clusterrolebinding", "reader", "--clusterrole=reader", f"--user={USER}"
     )
     yield name
-    remove_static_pod(plane.layout, name)
+    (plane.layout.manifests / f"{name}.yaml").unlink()
+    (plane.layout.credentials_of(name) / "kubeconfig").unlink()
     wait_until_there(ThisMachine(plane, "default"), name, there=False)
     plane.kubectl("delete", "clusterrole,clusterrolebinding", "reader")
 
@@ -101,7 +102,7 @@ def test_a_static_pod_is_the_user_of_its_certificate_and_no_more(
     plane, node = node_agent, ThisMachine(node_agent, "default")
     command = ["python", "-uc", SCRIPT]
     file = manifest(tmp_path / "pod.yaml", reader, command, state=plane.layout.root)
-    plane.add_static_pod(StaticPod(manifest=file, user=USER))
+    plane.add_static_pod(StaticPodRequest(manifest=file, user=USER))
     wait_until_there(node, reader)
     lines = node.wait_logged(f"{reader}-this-machine", "done").splitlines()
     assert "node this-machine" in lines
@@ -122,7 +123,7 @@ def test_a_static_pod_of_another_user_can_read_its_credentials(
     plane, node = node_agent, ThisMachine(node_agent, "default")
     script = "grep -c client-key-data /credentials/kubeconfig; echo done $(id -u); sleep 1000"
     file = manifest(tmp_path / "pod.yaml", reader, ["sh", "-c", script], runAsUser=4321)
-    plane.add_static_pod(StaticPod(manifest=file, user=USER))
+    plane.add_static_pod(StaticPodRequest(manifest=file, user=USER))
     wait_until_there(node, reader)
     assert node.wait_logged(f"{reader}-this-machine", "done") == "1\ndone 4321\n"
     written = plane.layout.credentials_of(reader) / "kubeconfig"
@@ -134,7 +135,9 @@ def test_each_start_renews_the_certificate_and_leaves_the_pod_as_it_is(
 ) -> None:
     """The file that the node reads is the same, so that it is the same pod."""
     setup = node_agent.setup
-    wanted = StaticPod(manifest=manifest(tmp_path / "pod.yaml", "renewed", ["true"]), user=USER)
+    wanted = StaticPodRequest(
+        manifest=manifest(tmp_path / "pod.yaml", "renewed", ["true"]), user=USER
+    )
     written = setup.layout.credentials_of("renewed") / "kubeconfig"
     try:
         file = add_static_pod(setup, wanted)
@@ -143,6 +146,5 @@ def test_each_start_renews_the_certificate_and_leaves_the_pod_as_it_is(
         assert file.read_bytes() == first[0]
         assert written.read_bytes() != first[1]
     finally:
-        remove_static_pod(setup.layout, "renewed")
-    assert not file.exists()
-    assert not written.exists()
+        file.unlink()
+        written.unlink()

@@ -11,7 +11,7 @@ from tests.places import DEPLOY
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.api_request import Answer
+from quarterdeck.localcluster.api_request import ComponentResponse
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 from quarterdeck.testing.audit import Request, writes_by
 from quarterdeck.testing.waiting import eventually
@@ -215,12 +215,12 @@ class Board:
 
         eventually(served, f"conditions are {kind}")
 
-    def _patch(self, name: str, body: Object, manager: str) -> Answer:
+    def _patch(self, name: str, body: Object, manager: str) -> ComponentResponse:
         path = f"{_COLLECTION}/{name}/status?fieldManager={manager}"
         return self._requests.send(
             "PATCH", path, json.dumps(body).encode(), "application/merge-patch+json"
         )
 
-    def _ok(self, answer: Answer) -> Answer:
+    def _ok(self, answer: ComponentResponse) -> ComponentResponse:
         assert answer.ok, answer.body.decode()
         return answer

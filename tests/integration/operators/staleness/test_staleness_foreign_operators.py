@@ -15,11 +15,11 @@ from tests.integration.operators.staleness.board import TYPES, Board, conditions
 from tests.integration.operators.staleness.repeated import repeated
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.api_request import Answer, Requests
+from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
 
-Write = Callable[["Foreign"], Answer]
+Write = Callable[["Foreign"], ComponentResponse]
 QUICK = ("--interval=3s", "--grace=0s")
 PATIENT = ("--interval=5s", "--grace=0s")
 """For operators that run: on a busy machine they too are late now and then."""
@@ -45,7 +45,7 @@ class Foreign:
         found: Object = self.requests.send("GET", f"{COLLECTION}/{self.name}").json()
         return found
 
-    def send(self, method: str, body: Object, kind: str, query: str = "") -> Answer:
+    def send(self, method: str, body: Object, kind: str, query: str = "") -> ComponentResponse:
         path = f"{COLLECTION}/{self.name}/status?fieldManager={self.manager}{query}"
         return self.requests.send(method, path, json.dumps(body).encode(), kind)
 
@@ -64,30 +64,30 @@ class Foreign:
         return words == [(one["status"], one.get("message")) for one in self.saying]
 
 
-def by_update(operator: Foreign) -> Answer:
+def by_update(operator: Foreign) -> ComponentResponse:
     """Reads the object, changes it, and writes it back whole."""
     found = operator.get()
     found["status"]["conditions"] = operator.saying
     return operator.send("PUT", found, "application/json")
 
 
-def by_merge_patch(operator: Foreign) -> Answer:
+def by_merge_patch(operator: Foreign) -> ComponentResponse:
     """Replaces its conditions, whatever else is in the object."""
     body = {"status": {"conditions": operator.saying}}
     return operator.send("PATCH", body, "application/merge-patch+json")
 
 
-def by_apply(operator: Foreign) -> Answer:
+def by_apply(operator: Foreign) -> ComponentResponse:
     """Server-side apply that gives way to others."""
     return _applied(operator, "&force=false")
 
 
-def by_forced_apply(operator: Foreign) -> Answer:
+def by_forced_apply(operator: Foreign) -> ComponentResponse:
     """Server-side apply that takes its fields back."""
     return _applied(operator, "&force=true")
 
 
-def _applied(operator: Foreign, query: str) -> Answer:
+def _applied(operator: Foreign, query: str) -> ComponentResponse:
     body = {
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterOperator",
@@ -97,14 +97,14 @@ def _applied(operator: Foreign, query: str) -> Answer:
     return operator.send("PATCH", body, "application/apply-patch+yaml", query)
 
 
-def by_removing(operator: Foreign) -> Answer:
+def by_removing(operator: Foreign) -> ComponentResponse:
     """Has no messages, so that its answer is to remove ours."""
     said = [without_message(one) for one in operator.saying]
     body = {"status": {"conditions": said}}
     return operator.send("PATCH", body, "application/merge-patch+json")
 
 
-def by_apply_without_messages(operator: Foreign) -> Answer:
+def by_apply_without_messages(operator: Foreign) -> ComponentResponse:
     """Server-side apply with force of conditions that have no message."""
     operator.saying = [without_message(one) for one in operator.saying]
     return _applied(operator, "&force=true")
@@ -114,7 +114,7 @@ def without_message(one: Object) -> Object:
     return {field: value for field, value in one.items() if field != "message"}
 
 
-def one_condition_by_merge_patch(operator: Foreign) -> Answer:
+def one_condition_by_merge_patch(operator: Foreign) -> ComponentResponse:
     """Changes Degraded, and leaves the other conditions as it finds them."""
     found = operator.get()["status"]["conditions"]
     mine = next(one for one in operator.saying if one["type"] == "Degraded")

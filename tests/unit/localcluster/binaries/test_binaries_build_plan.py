@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.localcluster.binaries.build import (
-    Workshop,
+    BuildDirectory,
     build_command,
     failure,
     go_environment,
@@ -16,7 +16,7 @@ from quarterdeck.localcluster.binaries.build import (
 from quarterdeck.localcluster.binaries.catalog import CATALOG
 from quarterdeck.localcluster.binaries.toolchain import parse_version, pip_environment
 
-SHOP = Workshop(Path("/cache/v1/build"), "arm64")
+SHOP = BuildDirectory(Path("/cache/v1/build"), "arm64")
 ETCD = CATALOG.program("etcd")
 
 

@@ -34,7 +34,7 @@ from quarterdeck.localcluster.node.sandbox.entry import Entry, entry_path, write
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess, Ended
 from quarterdeck.localcluster.node.times import Clock, Instant, parse_time
 from quarterdeck.localcluster.node.volumes.files import remove_tree
-from quarterdeck.localcluster.status import Identity
+from quarterdeck.localcluster.status import ProcessIdentity
 from quarterdeck.log import get_logger
 
 log = get_logger("node.podrun")
@@ -236,7 +236,7 @@ class PodRun:
 
     def _note_entry(self, name: str, process: ContainerProcess) -> None:
         """Write down how to get into the container, for `quarterdeck local exec`."""
-        identity = Identity.of(process.pid) if process.pid else None
+        identity = ProcessIdentity.of(process.pid) if process.pid else None
         if identity is not None:
             sandbox = process.sandbox
             entry = Entry(

@@ -14,7 +14,7 @@ from quarterdeck.localcluster.node.sandbox.orders import inside, open_order, ord
 from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders
 from quarterdeck.localcluster.node.sandbox.proot_view import ProotView
 from quarterdeck.localcluster.state import write_private
-from quarterdeck.localcluster.status import Identity
+from quarterdeck.localcluster.status import ProcessIdentity
 
 
 class NotEnterable(LocalClusterError):  # noqa: N818 - as its siblings, it says what is the case
@@ -24,7 +24,7 @@ class NotEnterable(LocalClusterError):  # noqa: N818 - as its siblings, it says 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """The process of a running container, and as whom to join it."""
 
-    process: Identity
+    process: ProcessIdentity
     root: bool
     user: User | None = None
     proot: ProotView | None = None
