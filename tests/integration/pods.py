@@ -1,12 +1,10 @@
-"""Pods that run on the node `this-machine`, as tests make them."""
+"""Whether and how pods run on the node `this-machine` here."""
 
 import shutil
 import socket
-from typing import Any
 
 import pytest
 
-from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.sandbox.bubblewrap import NoNamespaces
 from quarterdeck.localcluster.node.sandbox.ways import Way, find_way
 
@@ -39,18 +37,3 @@ needs_namespaces = pytest.mark.skipif(
     not NAMESPACES, reason="no namespaces may be made here: proot cannot keep processes apart"
 )
 """For tests of what only namespaces give."""
-
-
-def container(script: str, name: str = "main", **more: Any) -> dict[str, Any]:
-    """A container that runs a shell script."""
-    return {"name": name, "image": "quarterdeck", "command": ["sh", "-c", script], **more}
-
-
-def pod(name: str, *containers: dict[str, Any], **spec: Any) -> Object:
-    """A pod of these containers, with five seconds to end unless it is said otherwise."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {"terminationGracePeriodSeconds": 5, "containers": list(containers), **spec},
-    }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.objects import cluster_operator
 from tests.places import DEPLOY
 
 from quarterdeck.api.custom_resource import CustomResource
@@ -76,13 +77,7 @@ def condition(type_: str, status: str, message: str, since: datetime) -> dict[st
 def dns(cluster: ControlPlane) -> str:
     """A degraded ClusterOperator that has been available for three days."""
     now = datetime.now(UTC)
-    operator = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": "dns"},
-        "spec": {},
-    }
-    cluster.kubectl("create", "-f", "-", input=json.dumps(operator))
+    cluster.kubectl("create", "-f", "-", input=json.dumps(cluster_operator("dns")))
     status = {
         "versions": [
             {"name": "coredns", "version": "1.9"},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.integration.controller.processes import LIMIT, make_process, operator, running, when
-from tests.integration.objects import config_map
+from tests.objects import config_map, secret
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, SECRETS, Key, Object, foreign
 from quarterdeck.controller import (
@@ -33,11 +33,6 @@ SWITCH = "switch"
 async def client(kubeconfig: Path) -> AsyncIterator[Client]:
     async with Client(load_kubeconfig(kubeconfig)) as client:
         yield client
-
-
-def secret(namespace: str, name: str, value: str) -> Object:
-    metadata = {"namespace": namespace, "name": name}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": value}}
 
 
 class Switched:
@@ -104,11 +99,11 @@ async def test_who_is_switched_off_watches_only_the_switch(
 
     switched = Switched(namespace)
     process = make_process(kubeconfig, [operator("switched", switched.setup)], namespace)
-    await client.create(SECRETS, secret(namespace, "x", "1"))
+    await client.create(SECRETS, secret(namespace, "x", a="1"))
     await turn(client, namespace, "no")
     async with running(process) as task:
         await when(lambda: process.readiness() == {"switched": ""}, task)
-        await client.create(SECRETS, secret(namespace, "y", "1"))
+        await client.create(SECRETS, secret(namespace, "y", a="1"))
         assert not switched.group.started
         assert (asked("secrets"), len(switched.secrets.all())) == ([], 0)
         await turn(client, namespace, "yes")
@@ -137,7 +132,7 @@ async def test_a_watch_that_begins_while_events_flow_loses_none(
         while True:
             turns += 1
             name = f"s{turns}"
-            await client.create(SECRETS, secret(namespace, name, "new"))
+            await client.create(SECRETS, secret(namespace, name, a="new"))
             changed = {"stringData": {"a": f"changed {turns}"}}
             await client.patch(SECRETS, name, changed, namespace)
             if turns % 3 == 0:
@@ -257,7 +252,7 @@ async def test_a_group_that_starts_and_stops_many_times_leaves_nothing_behind(
     """After the last stop there are as many tasks, sockets and others as after the first."""
     switched = Switched(namespace)
     process = make_process(kubeconfig, [operator("switched", switched.setup_by_hand)], namespace)
-    await client.create(SECRETS, secret(namespace, "x", "1"))
+    await client.create(SECRETS, secret(namespace, "x", a="1"))
 
     def counted() -> tuple[int, ...]:
         return (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.controller.processes import LIMIT, operator, running, when
-from tests.integration.objects import config_map
+from tests.objects import config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, LEASES, SECRETS, Key, Object
 from quarterdeck.controller import (

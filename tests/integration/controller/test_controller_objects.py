@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.integration.controller.writer import Writer
+from tests.objects import note
 
 from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, SECRETS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES, NoteSpec, NoteStatus
@@ -227,8 +228,7 @@ async def test_only_the_object_that_was_seen_is_deleted(
 async def test_a_status_is_written_when_it_differs_and_only_to_what_was_seen(
     writer: Writer, namespace: str, admin: Client
 ) -> None:
-    note = {"metadata": {"namespace": namespace, "name": "x"}, "spec": {"text": "a"}}
-    made = await admin.create(NOTES, {"apiVersion": NOTES.api_version, "kind": "Note", **note})
+    made = await admin.create(NOTES, note("x", "a", namespace))
     assert made.spec == NoteSpec(text="a")
     key = Key(namespace, "x")
     async with writer.objects(NOTES, namespace) as notes:

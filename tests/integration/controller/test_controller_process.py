@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.controller.processes import LIMIT, make_process, operator, running, when
-from tests.integration.objects import config_map
+from tests.objects import config_map, note
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, LEASES, SECRETS, Key, Object
@@ -391,8 +391,7 @@ async def test_a_bad_object_says_so_once_and_when_it_is_mended_no_more(
             while await ready() != wanted:  # noqa: ASYNC110 - the server is asked
                 await asyncio.sleep(0.05)
 
-    note = {"apiVersion": NOTES.api_version, "kind": "Note", "spec": {"text": "bad"}}
-    await client.create(NOTES, note | {"metadata": {"namespace": namespace, "name": "x"}})
+    await client.create(NOTES, note("x", "bad", namespace))
     process = make_process(kubeconfig, [operator("teller", setup)], namespace)
     message = "spec.text: 'bad': write something good"
     async with running(process) as task:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.controller.processes import LIMIT, make_process, operator, running, when
+from tests.objects import config_map, note
 
 from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, SECRETS, Key, Object, foreign
 from quarterdeck.api.samples_v1alpha1 import NOTES
@@ -96,7 +97,7 @@ async def forbidden_by_policy(admin: Client, namespace: str) -> AsyncIterator[No
     bound = {"policyName": namespace, "validationActions": ["Deny"]}
     kind = {"apiVersion": ADMISSION, "kind": BINDINGS.kind}
     await admin.create(BINDINGS, {**kind, "metadata": {"name": namespace}, "spec": bound})
-    probe = {"apiVersion": "v1", "kind": "ConfigMap", **named(namespace, "policy")}
+    probe = config_map(namespace, "policy")
     try:
         async with asyncio.timeout(LIMIT):
             while True:  # until the server has heard of it
@@ -136,11 +137,9 @@ async def test_each_refusal_is_one_condition_and_one_event_and_then_nothing_is_w
     async with Client(load_kubeconfig(kubeconfig)) as admin, forbidden_by_policy(admin, namespace):
         quota = {"apiVersion": "v1", "kind": QUOTAS.kind, "spec": {"hard": {"secrets": "0"}}}
         await admin.create(QUOTAS, quota | named(namespace, "none"))
-        taken = {"apiVersion": "v1", "kind": "ConfigMap", **named(namespace, "taken")}
-        await admin.create(CONFIG_MAPS, taken)
-        kind = {"apiVersion": NOTES.api_version, "kind": NOTES.kind, "spec": {"text": "x"}}
+        await admin.create(CONFIG_MAPS, config_map(namespace, "taken"))
         for name in (*names, "random"):
-            await admin.create(NOTES, {**kind, **named(namespace, name)})
+            await admin.create(NOTES, note(name, "x", namespace))
         async with running(process) as task:
             await when(lambda: all(maker.runs[it] >= 5 for it in (*names, "random")), task)
             before = dict(maker.runs)

@@ -4,6 +4,7 @@ import signal
 import time
 
 import pytest
+from tests.objects import note
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.api_objects import ApiObjects
@@ -28,14 +29,7 @@ NOTES = 40
 
 def write_notes(objects: ApiObjects, text: str) -> None:
     for number in range(NOTES):
-        objects.apply(
-            {
-                "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-                "kind": "Note",
-                "metadata": {"name": f"n{number}"},
-                "spec": {"text": text},
-            }
-        )
+        objects.apply(note(f"n{number}", text))
 
 
 def wait_written(objects: ApiObjects, text: str) -> list[str]:

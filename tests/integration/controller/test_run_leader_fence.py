@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import objects
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.api_objects import ApiObjects
@@ -30,13 +31,7 @@ class Note:
         self._kubectl = kubectl
 
     def say(self, text: str) -> None:
-        note = {
-            "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-            "kind": "Note",
-            "metadata": {"name": "n"},
-            "spec": {"text": text},
-        }
-        self._objects.apply(note)
+        self._objects.apply(objects.note("n", text))
 
     def remove(self) -> None:
         self._kubectl("delete", "note", "n", "-n", self._objects.namespace)

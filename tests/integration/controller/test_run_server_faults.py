@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.objects import note
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.definitions import install_own_definitions
@@ -33,13 +34,7 @@ def run_sample_on(plane: ControlPlane, tmp_path: Path) -> Iterator[StartOperator
 
 
 def write_note(plane: ControlPlane, name: str) -> None:
-    note = {
-        "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-        "kind": "Note",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"text": name},
-    }
-    plane.kubectl("apply", "-f", "-", input=json.dumps(note))
+    plane.kubectl("apply", "-f", "-", input=json.dumps(note(name, name, "default")))
 
 
 def wait_written(plane: ControlPlane, name: str) -> None:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.objects import note
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -27,13 +28,7 @@ class Cluster:
         return self._control_plane.kubectl(*args, *options, input=text).stdout
 
     def write_note(self, name: str, text: str) -> None:
-        note = {
-            "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-            "kind": "Note",
-            "metadata": {"name": name},
-            "spec": {"text": text},
-        }
-        self._objects.apply(note)
+        self._objects.apply(note(name, text))
 
     def find(self, kind: str, name: str) -> Any:
         return self._objects.find(kind, name)

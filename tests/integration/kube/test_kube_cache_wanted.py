@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.integration.objects import config_map
+from tests.objects import config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key
 from quarterdeck.kube import Cache, Client, load_kubeconfig

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.objects import cluster_operator
 from tests.places import DOCS
 
 from quarterdeck.api.config_v1 import OperandVersion
@@ -66,8 +67,7 @@ def documented(control_plane: ControlPlane, crds: list[str], clean_cluster: None
     }
     requests = control_plane.requests()
     for name, said in statuses.items():
-        kind = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
-        requests.apply(COLLECTION, {**kind, "metadata": {"name": name}, "spec": {}})
+        requests.apply(COLLECTION, cluster_operator(name))
         body = json.dumps({"status": said}).encode()
         path = f"{COLLECTION}/{name}/status"
         answer = requests.send("PATCH", path, body, "application/merge-patch+json")

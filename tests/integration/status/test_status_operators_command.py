@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.objects import cluster_operator
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status.staleness_marks import verdict_message
@@ -47,8 +48,7 @@ def condition(type_: str, status: str, message: str) -> dict[str, str]:
 
 def send(control_plane: ControlPlane, name: str, conditions: list[dict[str, str]]) -> None:
     requests = control_plane.requests()
-    kind = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
-    requests.apply(COLLECTION, {**kind, "metadata": {"name": name}, "spec": {}})
+    requests.apply(COLLECTION, cluster_operator(name))
     answer = requests.send(
         "PATCH",
         f"{COLLECTION}/{name}/status",

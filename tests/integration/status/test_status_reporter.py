@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.objects import config_map
 
 from quarterdeck.api.config_v1 import OperandVersion
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Object, foreign
@@ -401,8 +402,7 @@ async def test_however_much_happens_it_asks_once_a_second_and_about_the_last_cha
 
         cluster.reporters.append(Reporter(manager, cluster.name, report, [Watch(maps)]))
 
-    busy = {"metadata": {"namespace": namespace, "name": "busy"}, "data": {"turn": "0"}}
-    await cluster.admin.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **busy})
+    await cluster.admin.create(CONFIG_MAPS, config_map(namespace, "busy", turn="0"))
     async with cluster.running(setup):
         await cluster.when(as_said)
         for turn in range(1, 201):

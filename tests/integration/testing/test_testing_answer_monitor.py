@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.objects import cluster_operator, condition
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status.staleness_marks import checking_message, original
@@ -32,24 +33,18 @@ class Operator:
     def __init__(self, control_plane: ControlPlane, name: str) -> None:
         self._requests = control_plane.requests()
         self.name = name
-        kind = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
-        self._requests.apply(COLLECTION, {**kind, "metadata": {"name": name}, "spec": {}})
+        self._requests.apply(COLLECTION, cluster_operator(name))
         self.say("all is well")
 
     def say(self, message: str) -> None:
-        condition = {
-            "type": "Available",
-            "status": "True",
-            "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
+        said = condition("Available", "True", message)
         lease = {
             "group": "coordination.k8s.io",
             "resource": "leases",
             "namespace": self.name,
             "name": "me",
         }
-        status = {"conditions": [condition], "relatedObjects": [lease]}
+        status = {"conditions": [said], "relatedObjects": [lease]}
         path = f"{COLLECTION}/{self.name}/status"
         body = json.dumps({"status": status}).encode()
         answer = self._requests.send("PATCH", path, body, "application/merge-patch+json")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.objects import cluster_operator
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
@@ -44,13 +45,7 @@ def test_singletons_of_our_kinds_are_seen(
 ) -> None:
     """The clean-up looks at kinds that were defined a moment ago, too."""
     before = snapshot(control_plane.requests())
-    manifest = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": "example"},
-        "spec": {},
-    }
-    kubectl("apply", "-f", "-", input=json.dumps(manifest))
+    kubectl("apply", "-f", "-", input=json.dumps(cluster_operator("example")))
     (added,) = snapshot(control_plane.requests()) - before
     assert added.name == "example"
     assert added.collection == "/apis/config.openshift.io/v1/clusteroperators"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration import pods
+from tests import objects
 from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
@@ -16,7 +16,7 @@ pytestmark = needs_bubblewrap
 
 
 def pod(name: str, script: str, **spec: Any) -> Object:
-    return pods.pod(name, pods.container(script), terminationGracePeriodSeconds=1, **spec)
+    return objects.pod(name, objects.container(script), terminationGracePeriodSeconds=1, **spec)
 
 
 def status(seen: Object) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import config_map, container, job, pod, sharing
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -158,23 +159,11 @@ class Lives:
 
     def create(self, name: str, step: Step) -> None:
         (self.directory / name).mkdir()
-        mounts = [{"name": "runs", "mountPath": "/runs"}]
-
-        def container(kind: str, script: str, more: dict[str, Any]) -> dict[str, Any]:
-            command = ["sh", "-c", f"{script} # {self.mark}"]
-            base = {"name": kind, "image": "quarterdeck", "command": command}
-            return base | {"volumeMounts": mounts} | more
-
-        spec = {
-            "terminationGracePeriodSeconds": 300,
-            "containers": [container("main", f"echo main >> /runs/log; {step.script}", step.main)],
-            "volumes": [{"name": "runs", "hostPath": {"path": str(self.directory / name)}}],
-            **step.spec,
-        }
+        main = container(f"echo main >> /runs/log; {step.script} # {self.mark}", **step.main)
+        spec = {"terminationGracePeriodSeconds": 300, **step.spec}
         if step.init:
-            spec["initContainers"] = [container("init", step.init, {})]
-        meta = {"name": name}
-        self.node.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            spec["initContainers"] = [container(f"{step.init} # {self.mark}", "init")]
+        self.node.apply(sharing(pod(name, main, **spec), self.directory / name))
 
     def log(self, name: str) -> list[str]:
         path = self.directory / name / "log"
@@ -236,8 +225,7 @@ def test_killed_at_every_step_of_a_pods_life(
     plane.kill("this-machine")
     this_machine.wait(lives.processes, lambda left: not left)
     # What happens while there is no agent: what a pod waited for comes, and a pod is created.
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}}
-    this_machine.apply(config | {"data": {"KEY": "value"}})
+    this_machine.apply(config_map(name="late", KEY="value"))
     (tmp_path / "given-up-by-its-liveness-probe" / "2nd").touch()
     meanwhile = STEPS["runs"]._replace(after=lambda seen, log: log == ["main"])
     lives.create("bound-meanwhile", meanwhile)
@@ -263,17 +251,8 @@ def test_a_job_whose_pod_went_with_the_agent_is_not_run_again(
     """One that had succeeded stays so; one that had not has failed, as it says it may but once."""
     for name, script in (("done", "true"), ("half", FOREVER)):
         (tmp_path / name).mkdir()
-        main = {
-            "name": "main",
-            "image": "quarterdeck",
-            "command": ["sh", "-c", f"echo run >> /runs/log; {script}"],
-            "volumeMounts": [{"name": "runs", "mountPath": "/runs"}],
-        }
-        volume = {"name": "runs", "hostPath": {"path": str(tmp_path / name)}}
-        pod = {"restartPolicy": "Never", "containers": [main], "volumes": [volume]}
-        spec = {"backoffLimit": 0, "template": {"spec": pod}}
-        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
-        this_machine.apply(job)
+        worker = pod(name, container(f"echo run >> /runs/log; {script}"))
+        this_machine.apply(job(name, sharing(worker, tmp_path / name), backoffLimit=0))
     this_machine.wait(lambda: this_machine.get("job", "done")["status"].get("succeeded"))
     this_machine.wait(lambda: (tmp_path / "half" / "log").exists())
     plane.kill("this-machine")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration import pods
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import container, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -52,15 +52,15 @@ def fill(directory: Path) -> Path:
     raise AssertionError("unreachable")
 
 
-def pod(name: str, script: str) -> Object:
-    return pods.pod(name, pods.container(script), terminationGracePeriodSeconds=0)
+def quick_pod(name: str, script: str) -> Object:
+    return pod(name, container(script), terminationGracePeriodSeconds=0)
 
 
 def test_a_full_disk_loses_lines_and_nothing_else(plane: ControlPlane) -> None:
     """`kubectl logs` answers, an event tells, and with room again the log goes on."""
     node = ThisMachine(plane, "default")
     line = "x" * 200
-    node.apply(pod("talks", f"n=0; while :; do n=$((n+1)); echo $n {line}; sleep 0.02; done"))
+    node.apply(quick_pod("talks", f"n=0; while :; do n=$((n+1)); echo $n {line}; sleep 0.02; done"))
     node.wait_logged("talks", "3 x")
     filler = fill(plane.layout.pods)
 
@@ -77,7 +77,7 @@ def test_a_full_disk_loses_lines_and_nothing_else(plane: ControlPlane) -> None:
     last = int(told[-1].split()[0])
 
     # A pod that cannot be started now says why, and starts when there is room.
-    node.apply(pod("late", "echo up; sleep 1000"))
+    node.apply(quick_pod("late", "echo up; sleep 1000"))
     waiting = node.wait_pod(
         "late",
         lambda seen: any(

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from tests.integration.pods import container, needs_bubblewrap, pod
+from tests.integration.pods import needs_bubblewrap
+from tests.objects import config_map, container, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.testing.this_machine import ThisMachine
@@ -36,9 +37,7 @@ def waits_with(reason: str) -> Callable[[Object], bool]:
 def test_a_config_map_cannot_write_options_of_bubblewrap(this_machine: ThisMachine) -> None:
     """A value with NUL bytes is refused by its variable; the pod can be deleted."""
     options = "x\0--bind\0/\0/"
-    this_machine.apply(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"A": options}}
-    )
+    this_machine.apply(config_map(name="c", A=options))
     source = [{"configMapRef": {"name": "c"}}]
     this_machine.apply(pod("hostile", container("touch /x", envFrom=source)))
     waiting = this_machine.wait_pod("hostile", waits_with("CreateContainerConfigError"))

@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.integration.pods import container, needs_bubblewrap, pod
+from tests.integration.pods import needs_bubblewrap
+from tests.objects import container, deployment, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import ComponentResponse, Requests
@@ -47,21 +48,9 @@ def test_a_rolling_update_with_both_replicas_on_one_port(this_machine: ThisMachi
         "ports": [{"name": "http", "containerPort": 8080}],
         "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 1},
     }
-    template: Object = {
-        "metadata": {"labels": {"app": "web"}},
-        "spec": pod("x", server, terminationGracePeriodSeconds=1)["spec"],
-    }
-    manifest: Object = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": template,
-            "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        },
-    }
+    template = pod("web", server, terminationGracePeriodSeconds=1)
+    strategy = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    manifest = deployment("web", template, 2, strategy=strategy)
     this_machine.deploy(manifest)
     before = {each["status"]["podIP"] for each in this_machine.list("pods", "app=web")}
     assert len(before) == 2
@@ -185,18 +174,8 @@ def test_the_grace_period_ends_with_sigkill(this_machine: ThisMachine) -> None:
 
 
 def test_a_deleted_pod_of_a_deployment_is_replaced(this_machine: ThisMachine) -> None:
-    template = {
-        "metadata": {"labels": {"app": "d"}},
-        "spec": pod("x", container("sleep 60"))["spec"],
-    }
-    template["spec"]["terminationGracePeriodSeconds"] = 1
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "d"},
-        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
-    }
-    this_machine.deploy(manifest)
+    template = pod("d", container("sleep 60"), terminationGracePeriodSeconds=1)
+    this_machine.deploy(deployment("d", template))
     (old,) = this_machine.list("pods", "app=d")
     this_machine.kill(old["metadata"]["name"])
     this_machine.wait(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import container, job, pod, sharing
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -41,16 +42,8 @@ def test_containers_are_restarted_while_there_is_no_api_server(
     runs = tmp_path / "runs"
     runs.mkdir()
     script = "date +%s%N >> /runs/log; sleep 0.3; exit 1"
-    main = {
-        "name": "main",
-        "image": "quarterdeck",
-        "command": ["sh", "-c", script],
-        "volumeMounts": [{"name": "runs", "mountPath": "/runs"}],
-    }
-    volume = {"name": "runs", "hostPath": {"path": str(runs)}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "crashes"}}
-    spec = {"containers": [main], "volumes": [volume], "terminationGracePeriodSeconds": 1}
-    node.apply(pod | {"spec": spec})
+    crashes = pod("crashes", container(script), terminationGracePeriodSeconds=1)
+    node.apply(sharing(crashes, runs))
 
     def count() -> int:
         return len((runs / "log").read_text().splitlines()) if (runs / "log").exists() else 0
@@ -74,19 +67,8 @@ while :; do date +%s%N > /runs/beat; sleep 0.1; done
 
 def steady_pod(runs: Path) -> Object:
     probe = {"exec": {"command": ["test", "-e", "/runs/beat"]}, "periodSeconds": 1}
-    main = {
-        "name": "main",
-        "image": "quarterdeck",
-        "command": ["sh", "-c", STEADY],
-        "volumeMounts": [{"name": "runs", "mountPath": "/runs"}],
-        "readinessProbe": probe,
-    }
-    spec = {
-        "containers": [main],
-        "volumes": [{"name": "runs", "hostPath": {"path": str(runs)}}],
-        "terminationGracePeriodSeconds": 0,
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "steady"}, "spec": spec}
+    main = container(STEADY, readinessProbe=probe)
+    return sharing(pod("steady", main, terminationGracePeriodSeconds=0), runs)
 
 
 def condition(seen: Object, kind: str = "Ready") -> str:
@@ -154,26 +136,15 @@ def test_what_nobody_was_told_of_is_not_run_again(plane: ControlPlane, tmp_path:
     runs.mkdir()
     until_told = "until [ -e /runs/go ]; do sleep 0.05; done"
 
-    def container(name: str, script: str) -> dict[str, Any]:
-        mounts = [{"name": "runs", "mountPath": "/runs"}]
-        command = ["sh", "-c", script]
-        return {"name": name, "image": "quarterdeck", "command": command, "volumeMounts": mounts}
-
-    base = {
-        "restartPolicy": "Never",
-        "volumes": [{"name": "runs", "hostPath": {"path": str(runs)}}],
-    }
-    job = {"containers": [container("main", f"{until_told}; echo job >> /runs/log")]}
-    once = {
-        "initContainers": [container("init", until_told)],
-        "containers": [container("main", "echo once >> /runs/log; sleep 1000")],
-    }
-    spec = {"template": {"spec": base | job}}
-    meta = {"name": "job"}
-    node.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
-    node.apply(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"}, "spec": base | once}
+    worker = pod("job", container(f"{until_told}; echo job >> /runs/log"))
+    once = pod(
+        "once",
+        container("echo once >> /runs/log; sleep 1000"),
+        initContainers=[container(until_told, "init")],
+        restartPolicy="Never",
     )
+    node.apply(job("job", sharing(worker, runs)))
+    node.apply(sharing(once, runs))
 
     def begun() -> list[Object]:
         pods = node.list("pods")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.integration.localcluster.node.processes import sandbox
-from tests.integration.pods import container, needs_bubblewrap, pod
+from tests.integration.pods import needs_bubblewrap
+from tests.objects import container, pod
 
 from quarterdeck.kube import Client, Connection
 from quarterdeck.localcluster.node.pod.lifecycle import Start

@@ -1,31 +1,16 @@
 """Pods as processes on a real control plane: from the pod's spec to what its process sees."""
 
-import base64
 import json
 from typing import Any
 
 import pytest
-from tests.integration.pods import READ_ONLY, container, host_name, needs_bubblewrap, pod
+from tests.integration.pods import READ_ONLY, host_name, needs_bubblewrap
+from tests.objects import config_map, container, deployment, job, pod, secret
 
 from quarterdeck.api.meta import Object
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = needs_bubblewrap
-
-
-def deployment(name: str, template: Object, replicas: int = 1, **spec: Any) -> Object:
-    labels = template["metadata"]["labels"]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
-            **spec,
-        },
-    }
 
 
 def phase(seen: Object) -> str:
@@ -96,10 +81,8 @@ def test_a_daemon_set_that_tolerates_this_node_runs_on_it(this_machine: ThisMach
 
 def test_variables_arguments_and_the_downward_api(this_machine: ThisMachine) -> None:
     """Every way into a container's environment, `$(VAR)` and `$$(VAR)` in args and env."""
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    this_machine.apply(secret | {"stringData": {"PASSWORD": "pw"}})
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    this_machine.apply(config | {"data": {"A": "1", "B": "2"}})
+    this_machine.apply(secret(name="s", PASSWORD="pw"))
+    this_machine.apply(config_map(name="c", A="1", B="2"))
     env = [
         {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
@@ -137,8 +120,7 @@ def test_variables_arguments_and_the_downward_api(this_machine: ThisMachine) -> 
 
 def test_mount_points_that_are_not_on_the_host(this_machine: ThisMachine) -> None:
     """In the root, in /etc, shared between containers, and one file of a ConfigMap."""
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    this_machine.apply(config | {"data": {"app.conf": "x=1\n"}})
+    this_machine.apply(config_map("", "c", None, **{"app.conf": "x=1\n"}))
     mounts = [
         {"name": "shared", "mountPath": "/shared-by-us"},
         {"name": "c", "mountPath": "/etc/our-app/app.conf", "subPath": "app.conf"},
@@ -190,8 +172,7 @@ while True:
 
 def test_files_of_a_config_map_change_under_the_running_process(this_machine: ThisMachine) -> None:
     """By a swap of `..data`: the process sees all old or all new files."""
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    this_machine.apply(config | {"data": {"a": "1", "b": "1"}})
+    this_machine.apply(config_map(name="c", a="1", b="1"))
     script = 'while :; do echo "$(cat /c/..data/a /c/..data/b) $(readlink /c/a)"; sleep 0.1; done'
     this_machine.apply(
         pod(
@@ -201,7 +182,7 @@ def test_files_of_a_config_map_change_under_the_running_process(this_machine: Th
         )
     )
     this_machine.wait_logged("watches", "11 ..data/a")
-    this_machine.apply(config | {"data": {"a": "2", "b": "2"}})
+    this_machine.apply(config_map(name="c", a="2", b="2"))
     log = this_machine.wait_logged("watches", "22 ..data/a")
     assert set(log.splitlines()) <= {"11 ..data/a", "22 ..data/a"}
 
@@ -209,9 +190,7 @@ def test_files_of_a_config_map_change_under_the_running_process(this_machine: Th
 def test_a_secret_is_never_open_to_the_world_and_goes_with_its_pod(
     this_machine: ThisMachine,
 ) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    data = {"key": base64.b64encode(b"very secret").decode()}
-    this_machine.apply(secret | {"data": data})
+    this_machine.apply(secret(name="s", key="very secret"))
     mount = [{"name": "s", "mountPath": "/s"}]
     volume = {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o644}}
     this_machine.apply(
@@ -290,8 +269,7 @@ def test_a_config_map_that_comes_later_lets_the_container_start(this_machine: Th
         )
     )
     this_machine.wait_pod("waits", lambda seen: state(seen).get("waiting", {}).get("message"))
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}}
-    this_machine.apply(config | {"data": {"a": "came"}})
+    this_machine.apply(config_map(name="late", a="came"))
     assert succeeded(this_machine, "waits") == "came\n"
 
 
@@ -320,13 +298,7 @@ def test_a_job_runs_to_completion(this_machine: ThisMachine) -> None:
         restartPolicy="OnFailure",
         volumes=[{"name": "v", "emptyDir": {}}],
     )
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "job"},
-        "spec": {"template": {"spec": template["spec"]}},
-    }
-    this_machine.apply(job)
+    this_machine.apply(job("job", template))
     done = this_machine.wait(
         lambda: this_machine.get("job", "job"), lambda seen: seen["status"].get("succeeded")
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import note
 from tests.places import DEPLOY
 
 from quarterdeck import __version__
@@ -33,15 +34,6 @@ def sample(
     # A namespace is quicker to go when its pods are gone already.
     node.kubectl("delete", "deployment", "sample-operator", "--cascade=orphan")
     node.kubectl("delete", "replicasets,pods", "--all", "--grace-period=0", "--force")
-
-
-def note(name: str, text: str, namespace: str) -> Object:
-    return {
-        "apiVersion": "samples.quarterdeck.dev/v1alpha1",
-        "kind": "Note",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"text": text},
-    }
 
 
 def leader(node: ThisMachine) -> str:

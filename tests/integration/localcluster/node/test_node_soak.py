@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 from bench.arithmetic import percentile
@@ -17,6 +16,7 @@ from bench.node import cpu_seconds, create_bound, when_started
 from rich.console import Console
 from rich.table import Table
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import config_map, container, deployment, job, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -100,60 +100,29 @@ class Agent:
         return found
 
 
-def deployment(name: str, script: str, replicas: int) -> Object:
-    container: dict[str, Any] = {
-        "name": "main",
-        "image": "quarterdeck",
-        "command": ["sh", "-c", script],
-        "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "c", "mountPath": "/new/c"}],
-    }
+def running(name: str, script: str, replicas: int) -> Object:
+    mounts = [{"name": "v", "mountPath": "/v"}, {"name": "c", "mountPath": "/new/c"}]
     volumes = [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "config"}}]
-    spec = {"terminationGracePeriodSeconds": 1, "containers": [container], "volumes": volumes}
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
+    main = container(script, volumeMounts=mounts)
+    template = pod(name, main, terminationGracePeriodSeconds=1, volumes=volumes)
+    return deployment(name, template, replicas)
 
 
-def job(number: int) -> Object:
-    """A Job and the ConfigMap that it alone reads, which is followed while its pods run."""
+def short_lived(number: int) -> list[Object]:
+    """A ConfigMap, and a Job that alone reads it, so that it is followed while its pods run."""
     name = f"job-{number}"
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-    container = {
-        "name": "main",
-        "image": "quarterdeck",
-        "command": ["sh", "-c", "echo done"],
-        "envFrom": [{"configMapRef": {"name": name}}],
-    }
-    made = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "ttlSecondsAfterFinished": 1,
-            "parallelism": 5,
-            "completions": 5,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-    items = [config | {"data": {"BULK": "x" * 10_000}}, made]
-    return {"apiVersion": "v1", "kind": "List", "items": items}
+    worker = pod(name, container("echo done", envFrom=[{"configMapRef": {"name": name}}]))
+    made = job(name, worker, ttlSecondsAfterFinished=1, parallelism=5, completions=5)
+    return [config_map(name=name, BULK="x" * 10_000), made]
 
 
 def disturb(node: ThisMachine, number: int) -> None:
     """One round: a new configuration, a rollout, fewer or more replicas, a Job, a dead pod."""
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}}
-    node.apply(config | {"data": {"round": str(number), "bulk": "x" * 100_000}})
+    node.apply(config_map(name="config", round=str(number), bulk="x" * 100_000))
     node.kubectl("rollout", "restart", "deployment/rolls")
     node.kubectl("scale", "deployment/breathes", f"--replicas={0 if number % 2 else 10}")
-    node.apply(job(number))
+    for obj in short_lived(number):
+        node.apply(obj)
     steady = node.list("pods", "app=steady")
     if steady:
         node.kubectl(
@@ -182,10 +151,10 @@ class Figures:
 def churn(node: ThisMachine, agent: Agent, figures: Figures) -> list[float]:
     """Disturb for as long as the test is to last; the agent's memory after each round."""
     forever = "trap 'exit 0' TERM; while :; do date; sleep 1; done"
-    node.apply(deployment("steady", forever, 20))
-    node.apply(deployment("rolls", forever, 10))
-    node.apply(deployment("breathes", forever, 10))
-    node.apply(deployment("crashes", "head -c 100000 /dev/zero | tr '\\0' x; sleep 1; exit 1", 10))
+    node.apply(running("steady", forever, 20))
+    node.apply(running("rolls", forever, 10))
+    node.apply(running("breathes", forever, 10))
+    node.apply(running("crashes", "head -c 100000 /dev/zero | tr '\\0' x; sleep 1; exit 1", 10))
     node.wait_rolled_out("steady")
     memory: list[float] = []
     times: list[float] = []
@@ -245,8 +214,7 @@ def test_nothing_is_left_of_pods_that_come_and_go(
     node, agent, figures = ThisMachine(plane, "soak"), Agent(plane), Figures()
     plane.kubectl("create", "namespace", "soak")
     before = (agent.descriptors, agent.mounts, agent.sockets)
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}}
-    node.apply(config | {"data": {"round": "0"}})
+    node.apply(config_map(name="config", round="0"))
     memory = churn(node, agent, figures)
     node.kubectl("delete", "deployments,jobs", "--all")
     node.wait(lambda: node.list("pods"), lambda seen: not seen, limit=300)

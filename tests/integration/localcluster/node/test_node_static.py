@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import container, pod, sharing
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -30,21 +30,9 @@ class Files:
         """A static pod that writes a line when it starts, and one when it is told to end."""
         script = f"echo {text} >> /runs/log; trap 'echo {text} ended >> /runs/log; exit 0' TERM; "
         script += f"echo up {text}; while :; do sleep 0.05; done"
-        main: dict[str, Any] = {
-            "name": "main",
-            "image": "quarterdeck",
-            "command": ["sh", "-c", script],
-            "volumeMounts": [{"name": "runs", "mountPath": "/runs"}],
-        }
-        volume = {"name": "runs", "hostPath": {"path": str(self.runs)}}
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "web"},
-            "spec": {"containers": [main], "volumes": [volume], "terminationGracePeriodSeconds": 9},
-        }
+        web = pod("web", container(script), terminationGracePeriodSeconds=9)
         beside = self.directory / ".web"
-        beside.write_text(json.dumps(pod))
+        beside.write_text(json.dumps(sharing(web, self.runs)))
         beside.rename(self.directory / "web.json")
 
     def said(self) -> list[str]:

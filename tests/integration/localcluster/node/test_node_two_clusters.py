@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import deployment, foreign_container, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -21,33 +22,20 @@ SERVER = (
 )
 
 
-def deployment(name: str, image: str, **container: Any) -> Object:
-    labels = {"app": name}
-    main = {"name": "main", "image": image, **container}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [main], "terminationGracePeriodSeconds": 0},
-            },
-        },
-    }
+def replicated(name: str, image: str, **more: Any) -> Object:
+    main = foreign_container(image, **more)
+    return deployment(name, pod(name, main, terminationGracePeriodSeconds=0), 2)
 
 
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-WEB = deployment(
+WEB = replicated(
     "web",
     "quarterdeck",
     command=["python", "-c", SERVER],
     env=[POD_IP],
     readinessProbe={"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
 )
-PLAYED = deployment("played", "example.test/web")
+PLAYED = replicated("played", "example.test/web")
 
 
 def addresses(node: ThisMachine) -> set[str]:
@@ -82,8 +70,8 @@ def test_two_clusters_with_the_same_pods_do_not_know_of_each_other(
     assert ports(one.plane).isdisjoint(ports(other.plane))
     for node in (one, other):
         api = node.plane.setup.ports.kube_apiserver
-        for pod in node.list("pods", "app=web"):
-            assert node.wait_logged(pod["metadata"]["name"], "api").startswith(f"api {api}\n")
+        for web in node.list("pods", "app=web"):
+            assert node.wait_logged(web["metadata"]["name"], "api").startswith(f"api {api}\n")
     before = {
         pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["containerID"]
         for pod in one.list("pods", "app=web")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.integration.operators.staleness.repeated import repeated
+from tests.objects import cluster_operator, condition
 from tests.places import DEPLOY
 
 from quarterdeck.api.meta import Object
@@ -19,9 +20,7 @@ from quarterdeck.testing.waiting import eventually
 RBAC = DEPLOY / "staleness" / "rbac.yaml"
 USER = "system:quarterdeck:staleness"
 OPERATOR = "their-operator"
-KIND = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
 TYPES = ("Degraded", "Available", "Progressing", "Upgradeable")
-LONG_AGO = "2026-01-01T00:00:00Z"
 CONDITIONS = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions"
 """Where the definition of ClusterOperator describes them."""
 _COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
@@ -30,16 +29,7 @@ _COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 def conditions(message: str = "all is well", **statuses: str) -> list[Object]:
     """What a healthy operator says, its last transition long ago."""
     fine = {"Available": "True", "Upgradeable": "True"} | statuses
-    return [
-        {
-            "type": kind,
-            "status": fine.get(kind, "False"),
-            "reason": "AsExpected",
-            "message": message,
-            "lastTransitionTime": LONG_AGO,
-        }
-        for kind in TYPES
-    ]
+    return [condition(kind, fine.get(kind, "False"), message) for kind in TYPES]
 
 
 def _words(one: Object) -> tuple[str, str]:
@@ -56,8 +46,9 @@ class Board:
 
     def create(self, name: str, said: list[Object] | None = None, **metadata: Any) -> None:
         """A ClusterOperator with these conditions."""
-        body = {"metadata": {"name": name, **metadata}, "spec": {}}
-        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(KIND | body).encode()))
+        body = cluster_operator(name)
+        body["metadata"] |= metadata
+        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(body).encode()))
         self.say(name, conditions() if said is None else said)
 
     def say(self, name: str, said: list[Object], manager: str = OPERATOR, **status: Any) -> Object:
@@ -67,8 +58,8 @@ class Board:
 
     def takes(self, message: str) -> bool:
         """Whether the API server lets a condition with this message in."""
-        body = {"metadata": {"name": "trial"}, "spec": {}}
-        self._requests.send("POST", _COLLECTION, json.dumps(KIND | body).encode())
+        body = json.dumps(cluster_operator("trial")).encode()
+        self._requests.send("POST", _COLLECTION, body)
         taken = self._patch("trial", {"status": {"conditions": conditions(message)}}, OPERATOR).ok
         self.delete("trial")
         return taken

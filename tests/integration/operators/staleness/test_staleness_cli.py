@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.operators.staleness.board import TYPES, Board, conditions
+from tests.objects import cluster_operator
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -192,15 +193,11 @@ def test_an_operator_that_applies_without_force_may_write_after_a_probe(
 ) -> None:
     """It got a conflict with the probe, for ever."""
     board.create("gives-way", [])
-    body: Object = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": "gives-way"},
-    }
 
     def applied(message: str) -> int:
         path = "/apis/config.openshift.io/v1/clusteroperators/gives-way/status"
-        full = json.dumps({**body, "status": {"conditions": conditions(message)}}).encode()
+        body = cluster_operator("gives-way") | {"status": {"conditions": conditions(message)}}
+        full = json.dumps(body).encode()
         answer = board.plane.requests().send(
             "PATCH", f"{path}?fieldManager=it&force=false", full, "application/apply-patch+yaml"
         )

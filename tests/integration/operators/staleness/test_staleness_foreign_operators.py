@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 from tests.integration.operators.staleness.board import TYPES, Board, conditions
 from tests.integration.operators.staleness.repeated import repeated
+from tests.objects import cluster_operator
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import ComponentResponse, Requests
@@ -87,6 +88,7 @@ def by_forced_apply(operator: Foreign) -> ComponentResponse:
     return _applied(operator, "&force=true")
 
 
+<<<<<<< HEAD
 def _applied(operator: Foreign, query: str) -> ComponentResponse:
     body = {
         "apiVersion": "config.openshift.io/v1",
@@ -94,6 +96,10 @@ def _applied(operator: Foreign, query: str) -> ComponentResponse:
         "metadata": {"name": operator.name},
         "status": {"conditions": operator.saying},
     }
+=======
+def _applied(operator: Foreign, query: str) -> Answer:
+    body = cluster_operator(operator.name) | {"status": {"conditions": operator.saying}}
+>>>>>>> 98f2031 (Tests: one set of object builders)
     return operator.send("PATCH", body, "application/apply-patch+yaml", query)
 
 

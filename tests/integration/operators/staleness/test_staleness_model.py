@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from tests.integration.operators.staleness.board import KIND, Board, conditions
+from tests.integration.operators.staleness.board import Board, conditions
+from tests.objects import CLUSTER_OPERATOR
 from tests.unit.operators.staleness.model import CHECKER, OPERATOR, ModelServer, changed
 
 from quarterdeck.api.meta import Object
@@ -153,8 +154,8 @@ def test_the_model_does_what_the_server_does(board: Board, atomic_group: str) ->
     """
     requests = board.plane.requests()
     plays = [
-        Play(requests, "/apis/config.openshift.io/v1/clusteroperators", KIND),
-        Play(requests, atomic_group, KIND | {"apiVersion": f"{GROUP}/v1"}),
+        Play(requests, "/apis/config.openshift.io/v1/clusteroperators", CLUSTER_OPERATOR),
+        Play(requests, atomic_group, CLUSTER_OPERATOR | {"apiVersion": f"{GROUP}/v1"}),
     ]
     assert [play.atomic for play in plays] == [False, True]
     for number in range(len(STEPS)):

@@ -1,6 +1,7 @@
 """The feature gate of the log level: off, on, for another version, written by somebody else."""
 
 import pytest
+from tests.objects import cluster_operator
 
 from quarterdeck import __version__
 from quarterdeck.testing.audit import writes_by
@@ -17,12 +18,7 @@ from quarterdeck.testing.waiting import eventually
 GATE = "ClusterVersionOperatorConfiguration"
 USER = "system:serviceaccount:openshift-cluster-version:cluster-version-operator"
 OPERATORS = "/apis/config.openshift.io/v1/clusteroperators"
-CONFIG_OPERATOR = {
-    "apiVersion": "config.openshift.io/v1",
-    "kind": "ClusterOperator",
-    "metadata": {"name": "config-operator"},
-    "spec": {},
-}
+CONFIG_OPERATOR = cluster_operator("config-operator")
 STARTED_AT = 4
 """The verbosity that the tests' processes are started with."""
 

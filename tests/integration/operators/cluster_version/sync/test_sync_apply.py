@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 import pytest
-from tests.integration.objects import config_map, definition
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
+from tests.objects import config_map, definition
 from tests.places import DOCS
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, foreign

@@ -1,8 +1,8 @@
 """ClusterOperators are there before their operators, so that what has not come up yet is seen."""
 
 import pytest
-from tests.integration.objects import config_map
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
+from tests.objects import config_map, foreign_container, job, pod
 
 from quarterdeck.api.meta import CONFIG_MAPS, Object, foreign
 from quarterdeck.kube import Client, NotFound
@@ -43,23 +43,10 @@ async def test_cluster_operators_are_made_before_their_turn_with_their_related_o
     engine: Engine, admin: Client, namespace: str, mode: Mode
 ) -> None:
     """What is before them never gets done; one that is to be deleted is not made."""
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "x", "namespace": namespace},
-        "spec": {
-            "suspend": True,
-            "template": {
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "main", "image": "example.test/x:1"}],
-                }
-            },
-        },
-    }
+    stopped = job("x", pod("x", foreign_container()), namespace=namespace, suspend=True)
     name, gone = f"co-{namespace[-6:]}", f"gone-{namespace[-6:]}"
     payload = [
-        manifest(job, "0000_10_a_01.yaml"),
+        manifest(stopped, "0000_10_a_01.yaml"),
         manifest(config_map(namespace), "0000_20_b_01.yaml"),
         operator(name, "0000_20_b_02.yaml"),
         operator(gone, "0000_20_b_03.yaml", {"release.openshift.io/delete": "true"}),

@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 
 import pytest
-from tests.integration.objects import config_map
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
+from tests.objects import config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, foreign
 from quarterdeck.kube import Client, NotFound

@@ -6,8 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from tests.integration.objects import config_map, definition
+from tests import objects
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
+from tests.objects import config_map, definition, foreign_container, pod
 
 from quarterdeck.api.meta import (
     CONFIG_MAPS,
@@ -39,15 +40,8 @@ def cluster_role(name: str) -> Object:
 
 
 def deployment(namespace: str) -> Object:
-    labels = {"app": "x"}
-    pod = {"containers": [{"name": "c", "image": "example.test/c:1"}]}
-    template = {"metadata": {"labels": labels}, "spec": pod}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "x", "namespace": namespace},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-    }
+    template = pod("x", foreign_container())
+    return objects.deployment("x", template, namespace=namespace)
 
 
 def looked_for(

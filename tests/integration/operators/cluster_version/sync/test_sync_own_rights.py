@@ -1,8 +1,8 @@
 """A release that would take the operator's own rights is refused where it would, and told."""
 
 import pytest
-from tests.integration.objects import config_map
 from tests.integration.operators.cluster_version.sync.engine import Engine, manifest
+from tests.objects import config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, Object, foreign
 from quarterdeck.kube import Client

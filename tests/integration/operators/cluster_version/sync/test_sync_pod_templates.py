@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
+from tests.objects import foreign_container, job, pod
 
 from quarterdeck.api.meta import DEPLOYMENTS, Object, Resource, foreign
 from quarterdeck.kube import Client
@@ -305,17 +306,8 @@ async def test_a_suspended_job_whose_pods_somebody_redirects_is_made_anew(
 ) -> None:
     """A Job's template can be changed only while it is suspended."""
     jobs = resource("batch/v1", "Job")
-    container = {"name": "main", "image": "example.test/migrate:1"}
-    obj = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "x", "namespace": namespace},
-        "spec": {
-            "suspend": True,
-            "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
-        },
-    }
-    async with engine.running(manifest(obj)):
+    stopped = job("x", pod("x", foreign_container()), namespace=namespace, suspend=True)
+    async with engine.running(manifest(stopped)):
         await engine.until(lambda report: report.waiting)
         before = await admin.get(jobs, "x", namespace)
         moved = {"spec": {"template": {"spec": {"nodeSelector": {"is": "theirs"}}}}}

@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.integration.objects import config_map
+from tests import objects
 from tests.integration.operators.cluster_version.sync.engine import Engine, eventually, manifest
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import cluster_operator, config_map
 
 from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, Object, foreign
 from quarterdeck.kube import Client, NotFound
@@ -52,25 +53,12 @@ def pod_template(node: str, behaviour: str, form: str = "1") -> Object:
 
 
 def deployment(namespace: str, template: Object, file: str = "0000_10_web_01.yaml") -> Manifest:
-    spec = {
-        "replicas": 1,
-        "progressDeadlineSeconds": 2,
-        "minReadySeconds": 0,
-        "selector": {"matchLabels": template["metadata"]["labels"]},
-        "template": template,
-    }
-    metadata = {"name": "x", "namespace": namespace}
-    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-    return manifest(body, file)
+    limits = {"progressDeadlineSeconds": 2, "minReadySeconds": 0}
+    return manifest(objects.deployment("x", template, namespace=namespace, **limits), file)
 
 
 def job(namespace: str, template: Object) -> Manifest:
-    spec = {
-        "backoffLimit": 0,
-        "template": template | {"spec": template["spec"] | {"restartPolicy": "Never"}},
-    }
-    metadata = {"name": "x", "namespace": namespace}
-    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    body = objects.job("x", template, namespace=namespace, backoffLimit=0)
     return manifest(body, "0000_10_migration_01.yaml")
 
 
@@ -243,13 +231,7 @@ async def test_a_job_that_has_run_is_not_run_again_on_a_settled_cluster(
 
 
 def operator(name: str, **versions: str) -> Manifest:
-    body = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": name},
-        "status": {"versions": [{"name": n, "version": v} for n, v in versions.items()]},
-    }
-    return manifest(body, "0000_10_part_01.yaml")
+    return manifest(cluster_operator(name, **versions), "0000_10_part_01.yaml")
 
 
 async def set_status(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.integration import objects, pods
+from tests import objects
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -31,49 +31,28 @@ def config_map(name: str, namespace: str, **data: str) -> Object:
 
 def deployment(name: str, namespace: str, *, simulate: str = "ready", **env: str) -> Object:
     """A Deployment of a foreign image: its pods go to the node `simulated`."""
-    labels = {"app": name}
     variables = [{"name": key, "value": value} for key, value in env.items()]
     variables.append({"name": "RELEASE_VERSION", "value": "0.0.1-snapshot"})
-    container = {"name": "main", "image": "example.test/pilot:1", "env": variables}
-    return counted(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {
-                        "labels": labels,
-                        "annotations": {"quarterdeck.dev/simulate": simulate},
-                    },
-                    "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
-                },
-            },
-        }
-    )
+    main = objects.foreign_container("example.test/pilot:1", env=variables)
+    template = objects.pod(name, main, terminationGracePeriodSeconds=1)
+    template["metadata"]["annotations"] = {"quarterdeck.dev/simulate": simulate}
+    made = objects.deployment(name, template, namespace=namespace)
+    del made["spec"]["replicas"]  # an administrator may set them
+    return counted(made)
 
 
 def own_deployment(name: str, namespace: str, **env: str) -> Object:
     """A Deployment of Quarterdeck's own image: its pods go to the node `this-machine`."""
     made = deployment(name, namespace, **env)
     (main,) = made["spec"]["template"]["spec"]["containers"]
-    main |= pods.container("exec sleep 3600")
+    main |= objects.container("exec sleep 3600")
     return made
 
 
 def job(name: str, namespace: str) -> Object:
     """A Job of a foreign image, which the simulated node completes."""
-    container = {"name": "main", "image": "example.test/migrate:1"}
-    pod = {"containers": [container], "restartPolicy": "Never"}
-    return counted(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"template": {"spec": pod}, "backoffLimit": 0},
-        }
-    )
+    worker = objects.pod(name, objects.foreign_container("example.test/migrate:1"))
+    return counted(objects.job(name, worker, namespace=namespace, backoffLimit=0))
 
 
 def definition(group: str, **fields: str) -> Object:
@@ -198,16 +177,9 @@ class Cluster:
 
     def report(self, name: str, **conditions: tuple[str, str]) -> None:
         """Have a cluster operator say this of itself: type to status and message."""
-        kind = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator"}
-        self.apply({**kind, "metadata": {"name": name}, "spec": {}})
+        self.apply(objects.cluster_operator(name))
         told = [
-            {
-                "type": type_,
-                "status": status,
-                "reason": "Told",
-                "message": message,
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            }
+            objects.condition(type_, status, message, reason="Told")
             for type_, (status, message) in conditions.items()
         ]
         status = {"status": {"conditions": told}}

@@ -7,6 +7,7 @@ from tests.integration.operators.cluster_version.version.releases import (
     config_map,
     counted,
 )
+from tests.objects import cluster_operator
 
 from quarterdeck.api.meta import Object
 from quarterdeck.payload.seal import seal
@@ -209,12 +210,7 @@ def test_a_stuck_update_is_turned_back_to_what_was_completed_last(
     settled: Cluster, releases: Releases
 ) -> None:
     """1.0.0 lists nothing; it is of the same minor version, and was completed."""
-    silent = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": "silent"},
-        "status": {"versions": [{"name": "operator", "version": "0.0.1-snapshot"}]},
-    }
+    silent = cluster_operator("silent", operator="0.0.1-snapshot")
     stuck = simple(settled, "1.0.3") | {"0000_30_silent_00.json": counted(silent)}
     releases.write("1.0.3", stuck, ["1.0.0"])
     settled.ask(version="1.0.3")

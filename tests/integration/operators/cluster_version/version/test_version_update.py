@@ -14,6 +14,7 @@ from tests.integration.operators.cluster_version.version.releases import (
     job,
 )
 from tests.integration.pods import needs_bubblewrap
+from tests.objects import cluster_operator
 from tests.places import DEPLOY
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
@@ -40,15 +41,8 @@ def sample_operator() -> dict[str, Object]:
             if obj["kind"] == "Deployment":
                 obj["spec"]["replicas"] = 1
             files[f"0000_30_sample_{name}_{number:02}.json"] = counted(obj)
-    files["0000_30_sample_zz_report.json"] = counted(
-        {
-            "apiVersion": "config.openshift.io/v1",
-            "kind": "ClusterOperator",
-            "metadata": {"name": "sample"},
-            "spec": {},
-            "status": {"versions": [{"name": "operator", "version": "0.0.1-snapshot"}]},
-        }
-    )
+    sample = cluster_operator("sample", operator="0.0.1-snapshot")
+    files["0000_30_sample_zz_report.json"] = counted(sample)
     return files
 
 
@@ -80,12 +74,7 @@ async def test_every_message_of_an_update_in_order(
 ) -> None:
     """From its first status on, an update says how far it is itself, and never what was before."""
     here = cluster.namespace
-    pilot = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": "pilot"},
-        "status": {"versions": [{"name": "operator", "version": "0.0.1-snapshot"}]},
-    }
+    pilot = cluster_operator("pilot", operator="0.0.1-snapshot")
     releases.write("1.0.0", {"0000_10_a_00.json": config_map("a", here)})
     releases.write(
         "1.1.0",
