@@ -88,18 +88,8 @@ def by_forced_apply(operator: Foreign) -> ComponentResponse:
     return _applied(operator, "&force=true")
 
 
-<<<<<<< HEAD
 def _applied(operator: Foreign, query: str) -> ComponentResponse:
-    body = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "ClusterOperator",
-        "metadata": {"name": operator.name},
-        "status": {"conditions": operator.saying},
-    }
-=======
-def _applied(operator: Foreign, query: str) -> Answer:
     body = cluster_operator(operator.name) | {"status": {"conditions": operator.saying}}
->>>>>>> 98f2031 (Tests: one set of object builders)
     return operator.send("PATCH", body, "application/apply-patch+yaml", query)
 
 
