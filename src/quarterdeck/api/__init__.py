@@ -1,1 +1,1 @@
-"""The types: one module per API group and version. CRDs are generated from them."""
+"""The types of our kinds, one module per API group and version. CRDs are generated from them."""

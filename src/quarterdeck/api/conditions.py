@@ -1,7 +1,7 @@
 """The standard condition, as newer kinds report it.
 
-ClusterOperator and ClusterVersion have an older and looser one: see `config_v1.cluster_operator`.
-How conditions are set and merged is decided in `quarterdeck.status`.
+ClusterOperator and ClusterVersion have an older one: see `config_v1.cluster_operator`.
+`quarterdeck.status` sets and merges conditions.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from quarterdeck.api.schema import list_map, number, one_of, text
 
 
 class ConditionStatus(StrEnum):
-    """Whether what a condition says holds."""
+    """Whether a condition holds."""
 
     TRUE = "True"
     FALSE = "False"
@@ -29,23 +29,24 @@ class Condition(Part):
     """One aspect of an object's state: whether it holds, since when, and why."""
 
     type: Annotated[str, text(max_length=316, pattern=_TYPE)]
-    """Which aspect, in CamelCase, maybe with a domain before it: `Ready`, `example.com/Ready`."""
+    """The aspect in CamelCase, optionally with a domain: `Ready`, `example.com/Ready`."""
 
     status: Annotated[str, one_of(ConditionStatus)]
     """Whether the condition holds: True, False, or Unknown."""
 
     last_transition_time: datetime
-    """When the status last changed. A new reason or message alone does not move it."""
+    """When the status last changed. A new reason or message alone does not change it."""
 
     reason: Annotated[str, text(min_length=1, max_length=1024, pattern=_REASON)]
-    """Why the status is what it is, in one CamelCase word for programs."""
+    """The reason of the status, one CamelCase word for programs."""
 
     message: Annotated[str, text(max_length=32768)]
-    """The same for people, with details; may be empty."""
+    """The reason for people, with details; may be empty."""
 
     observed_generation: Annotated[int | None, number(minimum=0)] = None
-    """The `metadata.generation` that was looked at. Below the object's, the condition is old."""
+    """The `metadata.generation` that the condition is about. If it is below the object's, the
+    condition is out of date."""
 
 
 Conditions = Annotated[tuple[Condition, ...], list_map("type")]
-"""At most one condition of each type; each can be owned by another manager."""
+"""At most one condition of each type; each can have another owner."""

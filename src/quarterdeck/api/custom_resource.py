@@ -1,6 +1,6 @@
-"""A kind of ours, declared once: where it is served, how it is shown, which payloads carry it.
+"""The declaration of a kind: its API, its columns in kubectl, the payloads that include it.
 
-The fields of the kind are those of its type; `definition` puts both together.
+The fields of the kind are those of its type; `definition` makes the CRD from both.
 """
 
 from typing import Generic
@@ -8,13 +8,13 @@ from typing import Generic
 import msgspec
 
 from quarterdeck.api.meta import Resource, T
-from quarterdeck.api.schema import Rule
+from quarterdeck.api.schema import ValidationRule
 
 SELF_MANAGED = ("self-managed-high-availability", "single-node-developer")
-"""The cluster profiles in which a cluster runs its own control plane."""
+"""The cluster profiles of a cluster that runs its own control plane."""
 
 ALL_PROFILES = (*SELF_MANAGED, "hypershift")
-"""The self-managed profiles, and that of a cluster whose control plane is hosted elsewhere."""
+"""The self-managed profiles, and that of a cluster with a hosted control plane."""
 
 CATEGORY = "quarterdeck"
 """`kubectl get quarterdeck` shows all our kinds."""
@@ -28,7 +28,7 @@ class Column(msgspec.Struct, frozen=True):
     description: str
     type: str = "string"
     priority: int = 0
-    """Above 0 the column is shown by `-o wide` only."""
+    """Above 0, only `-o wide` shows the column."""
 
 
 def condition_column(
@@ -52,12 +52,12 @@ class CustomResource(Resource[T], Generic[T], frozen=True, kw_only=True):
 
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    """CEL rules over the whole object; `self.metadata.name` is the only metadata they see."""
+    rules: tuple[ValidationRule, ...] = ()
+    """CEL rules about the whole object; of its metadata they can read only `self.metadata.name`."""
     profiles: tuple[str, ...] = ()
-    """The cluster profiles whose payload includes the CRD; none: it is in no payload."""
+    """The cluster profiles whose payload includes the CRD; empty if no payload does."""
     feature_gate: str | None = None
-    """The gate that must be on for a payload to include the CRD."""
+    """The feature gate that must be enabled for a payload to include the CRD."""
 
     @property
     def crd_name(self) -> str:

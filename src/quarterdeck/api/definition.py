@@ -1,7 +1,7 @@
-"""From a kind's declaration to its CustomResourceDefinition object.
+"""Makes the CustomResourceDefinition of a kind from its declaration.
 
-Decided here: the envelope (names, scope, columns, subresource, annotations). The schema of the
-fields is `structural`'s.
+This module makes names, scope, columns, subresource and annotations; `structural` makes the schema
+of the fields.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from quarterdeck.api.structural import Schema, schema_of
 
 ENVELOPE: dict[str, Schema] = {
     "apiVersion": {
-        "description": "The API group and version that this object is written in.",
+        "description": "The API group and version of this object.",
         "type": "string",
     },
-    "kind": {"description": "What this object is, in CamelCase.", "type": "string"},
-    # The API server knows the schema of metadata and refuses one given by a CRD.
+    "kind": {"description": "The kind of this object, in CamelCase.", "type": "string"},
+    # The API server knows the schema of metadata and refuses another one in a CRD.
     "metadata": {"type": "object"},
 }
 

@@ -1,7 +1,7 @@
-"""Docstrings of classes and of their fields, as the text of a description.
+"""Descriptions of classes and fields, from their docstrings.
 
-A field's docstring is the string that follows it in the class body. Python drops it, so it is read
-from the source; only the generator does that.
+The docstring of a field is the string after it in the class body. Python drops it, so it is read
+from the source.
 """
 
 import ast
@@ -11,12 +11,12 @@ from functools import cache
 
 
 def class_description(cls: type) -> str:
-    """What the class says about itself; empty if it says nothing."""
+    """The docstring of the class; empty if it has none."""
     return _flowing(cls.__dict__.get("__doc__") or "")
 
 
 def field_description(cls: type, field: str) -> str:
-    """What the class, or the base that defines the field, says about it; empty if nothing."""
+    """The docstring of the field, in the class or in the base that defines it; empty if none."""
     for owner in cls.__mro__:
         if field in inspect.get_annotations(owner):
             return _field_docstrings(owner).get(field, "")
@@ -39,7 +39,7 @@ def _field_docstrings(cls: type) -> dict[str, str]:
 
 
 def _flowing(text: str) -> str:
-    """Each paragraph on one line, for readers that wrap by themselves; list items keep theirs."""
+    """The text with each paragraph and each list item on one line, for readers that wrap lines."""
     paragraphs = inspect.cleandoc(text).strip().split("\n\n")
     return "\n\n".join(_flowing_paragraph(paragraph) for paragraph in paragraphs)
 

@@ -1,7 +1,7 @@
-"""All kinds of ours, for those who deal with every one: the generator and tests.
+"""All our kinds.
 
-They are found in this package's modules of API groups (`<group>_<version>`), so that a new one
-is declared in one place.
+They are found in the modules of API groups (`<group>_<version>`) in this package, so that a new
+kind is declared in one place.
 """
 
 import importlib

@@ -1,24 +1,24 @@
-"""What all Kubernetes objects share: where a kind is served, its key, its metadata.
+"""What all Kubernetes objects share: resource, key, metadata.
 
-Our own kinds are typed (subclasses of `TypedObject`, made of `Part`s); foreign kinds stay plain
-dictionaries, so that fields we do not know survive.
+Our own kinds are typed (subclasses of `TypedObject`, made of `Part`s); all other kinds are
+dictionaries, so that unknown fields are kept.
 
-How a typed field goes over the wire, decided once for all kinds:
+How typed fields are encoded, for all kinds:
 
-- A field without a Python default is required: in the CRD, when decoding, and always sent.
-- An optional field is `T | None = None`. None is "not there" and is not sent; every other value
-  is sent, also `""`, `0` and one that equals the server's default. So server-side apply owns
-  exactly what was set, and a value can be put back to its default.
-- Lists and maps default to empty, and an empty one is not sent: it means the same as none. A
-  field where an empty list says something of its own is `tuple[T, ...] | None = None`.
-- `always("")` is for text that is sent even when it is empty. A condition's message is such a
-  field: applying a condition without it would leave there what somebody else has written.
-- The default that the API server fills in is part of the schema (`schema.default`), never a
-  Python default. Where an absent value has a meaning, a property of the type says which.
-- Decoding is lenient: unknown fields are dropped, and enums, bounds and patterns are not checked
-  again, because the API server has done that, maybe by an older or newer CRD than ours.
+- A field without a Python default is required in the CRD and when decoding, and always sent.
+- An optional field is `T | None = None`. None means absent and is not sent; every other value is
+  sent, also `""`, `0` and the server's default. So server-side apply owns exactly the fields
+  that were set, and a value can be set back to its default.
+- Lists and maps default to empty, and an empty one is not sent: it means absent. A field for
+  which an empty list has another meaning is `tuple[T, ...] | None = None`.
+- `always("")` is for text that is sent even if it is empty, as the message of a condition:
+  applying a condition without a message would keep the message of another writer.
+- A default of the API server is part of the schema (`schema.default`), never a Python default.
+  If an absent value has a meaning, a property of the type returns it.
+- Decoding is lenient: unknown fields are dropped, and enums, bounds and patterns are not checked,
+  because the API server has checked them, perhaps with an older or newer CRD than ours.
 
-A decoded object has lost the fields we do not know: it is never PUT back, only applied or patched.
+A decoded object lacks the unknown fields: it is never sent with PUT, only applied or patched.
 """
 
 from datetime import datetime
@@ -27,11 +27,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 import msgspec
 
 Object = dict[str, Any]
-"""A foreign object as the API server sent it."""
+"""An untyped object, as the API server sent it."""
 
 
 class Key(NamedTuple):
-    """Which object of a kind; the namespace of a cluster-scoped one is empty."""
+    """Namespace and name of an object; the namespace is empty for a cluster-scoped one."""
 
     namespace: str
     name: str
@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 
 class OwnerReference(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """Another object that this one goes with; when it is deleted, so is this."""
+    """The owner of an object; when the owner is deleted, so is the object."""
 
     api_version: str
     kind: str
@@ -52,7 +52,7 @@ class OwnerReference(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
 
 
 class ManagedFields(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """Which fields one manager owns, and when it last changed one of them."""
+    """The fields that a manager owns, and when it last changed one."""
 
     manager: str = ""
     operation: str = ""
@@ -60,18 +60,18 @@ class ManagedFields(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     time: datetime | None = None
     fields_type: str = ""
     fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b""))
-    """Left as it came: it is as large as the object, and few look into it."""
+    """Not decoded: it is as large as the object and rarely read."""
     subresource: str = ""
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The tree of owned fields, decoded now."""
+        """The tree of owned fields; decodes it at each call."""
         tree: dict[str, Any] = msgspec.json.decode(self.fields_v1) if self.fields_v1 else {}
         return tree
 
 
 class ObjectMeta(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """The standard metadata, as far as we use it."""
+    """The standard metadata that we use."""
 
     name: str = ""
     generate_name: str = ""
@@ -92,17 +92,17 @@ V = TypeVar("V")
 
 
 def always(value: V) -> V:
-    """A field's default that is sent nevertheless; see the module's rules."""
-    # msgspec leaves out a value that *is* the default; what a factory makes is no default to it.
+    """A default that is sent all the same; see the rules at the top of the module."""
+    # msgspec leaves out a value that *is* the default, but not one that a factory made.
     made: V = msgspec.field(default_factory=lambda: value)
     return made
 
 
-class _WireMeta(msgspec.StructMeta):
-    """Gives every subclass the settings that make up the rules above."""
+class _PartMeta(msgspec.StructMeta):
+    """Gives every subclass the settings for the rules above."""
 
-    # msgspec hands down most settings to subclasses, but not `kw_only`, and type checkers take
-    # none of them over; so they are set here, and said to type checkers on `Part`.
+    # Subclasses inherit most settings from msgspec, but not `kw_only`, and type checkers see none
+    # of them; so they are set here, and declared to type checkers on `Part`.
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **given: Any
     ) -> Any:
@@ -116,8 +116,8 @@ class _WireMeta(msgspec.StructMeta):
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
-class Part(msgspec.Struct, metaclass=_WireMeta, kw_only=True, frozen=True):
-    """The base of what our kinds are made of: specs, statuses, list entries."""
+class Part(msgspec.Struct, metaclass=_PartMeta, kw_only=True, frozen=True):
+    """The base of the parts of our kinds: specs, statuses, list entries."""
 
 
 class TypedObject(Part):
@@ -132,7 +132,7 @@ T = TypeVar("T", bound="TypedObject | Object")
 
 
 class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """Where a kind is served, and the type its objects are decoded into."""
+    """An API type, and the Python type of its objects."""
 
     group: str
     version: str
@@ -148,13 +148,13 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def plain(self) -> "Resource[Object]":
-        """The same kind with its objects as plain dictionaries: what a type would drop is kept."""
+        """The same kind with its objects as dictionaries, which keep unknown fields."""
         return foreign(self.api_version, self.kind, self.plural, namespaced=self.namespaced)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of a collection, an object or a subresource of it.
+        """The URL path of a collection, an object or a subresource.
 
-        A namespaced resource without a namespace is the collection over all namespaces.
+        Without a namespace, the collection of a namespaced resource is that of all namespaces.
         """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
@@ -164,7 +164,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 def foreign(api_version: str, kind: str, plural: str, *, namespaced: bool) -> Resource[Object]:
-    """A kind that is not ours; its objects stay plain dictionaries."""
+    """A kind that is not ours; its objects are dictionaries."""
     group, _, version = api_version.rpartition("/")
     return Resource(
         group=group, version=version, kind=kind, plural=plural, namespaced=namespaced, type=dict

@@ -1,15 +1,15 @@
-"""How operators themselves are configured: `operator.openshift.io/v1alpha1`."""
+"""The configuration of operators: `operator.openshift.io/v1alpha1`."""
 
 from enum import StrEnum
 from typing import Annotated
 
 from quarterdeck.api.custom_resource import SELF_MANAGED, Column, CustomResource
 from quarterdeck.api.meta import ObjectMeta, Part, TypedObject, always
-from quarterdeck.api.schema import Rule, default, one_of, rules
+from quarterdeck.api.schema import ValidationRule, default, one_of, rules
 
 
 class LogLevel(StrEnum):
-    """How much an operator logs, from least to most; the empty one means Normal."""
+    """How much an operator logs, from least to most; empty means Normal."""
 
     UNSET = ""
     NORMAL = "Normal"
@@ -18,19 +18,19 @@ class LogLevel(StrEnum):
     TRACE_ALL = "TraceAll"
 
 
-SINGLETON = Rule(
+SINGLETON = ValidationRule(
     "self.metadata.name == 'cluster'",
     "ClusterVersionOperator is a singleton; the .metadata.name field must be 'cluster'",
 )
-ONLY_INCREASES = Rule("self >= oldSelf", "observedGeneration must only increase")
+ONLY_INCREASES = ValidationRule("self >= oldSelf", "observedGeneration must only increase")
 
 
 class ClusterVersionOperatorSpec(Part):
-    """How the cluster version operator is to run."""
+    """The configuration of the cluster version operator."""
 
     operator_log_level: Annotated[str | None, one_of(LogLevel), default("Normal")] = None
-    """How much the cluster version operator logs. A change takes effect at once, without a
-    restart. Each level has the lines of those before it.
+    """How much the cluster version operator logs. A change takes effect at once, without a restart.
+    Each level includes the lines of the levels before it.
 
     - Normal: the outcome of each sync, and every change made to the cluster.
     - Debug: each decision, and why a manifest was skipped.
@@ -40,11 +40,11 @@ class ClusterVersionOperatorSpec(Part):
 
 
 class ClusterVersionOperatorStatus(Part):
-    """What the cluster version operator has taken over from the spec."""
+    """Which configuration is in effect."""
 
     observed_generation: Annotated[int | None, rules(ONLY_INCREASES)] = None
-    """The `metadata.generation` whose log level is in effect. Below the object's, a change is still
-    to come."""
+    """The `metadata.generation` whose log level is in effect. If it is below the object's, a change
+    is pending."""
 
 
 class ClusterVersionOperator(TypedObject):
@@ -55,10 +55,10 @@ class ClusterVersionOperator(TypedObject):
     metadata: ObjectMeta
 
     spec: ClusterVersionOperatorSpec
-    """How the cluster version operator is to run."""
+    """The configuration of the cluster version operator."""
 
     status: ClusterVersionOperatorStatus = ClusterVersionOperatorStatus()
-    """What the cluster version operator has taken over from the spec."""
+    """Which configuration is in effect."""
 
 
 CLUSTER_VERSION_OPERATORS = CustomResource(
@@ -70,12 +70,12 @@ CLUSTER_VERSION_OPERATORS = CustomResource(
     type=ClusterVersionOperator,
     short_names=("cvo",),
     columns=(
-        Column("Log-Level", ".spec.operatorLogLevel", "How much is asked to be logged."),
-        Column("Generation", ".metadata.generation", "The newest change.", "integer"),
-        Column("Observed", ".status.observedGeneration", "The change in effect.", "integer"),
+        Column("Log-Level", ".spec.operatorLogLevel", "The configured log level."),
+        Column("Generation", ".metadata.generation", "The latest generation.", "integer"),
+        Column("Observed", ".status.observedGeneration", "The generation in effect.", "integer"),
     ),
     rules=(SINGLETON,),
-    # Not for hosted clusters: there, the log level is for those who run the control plane.
+    # Not for hosted clusters: there the administrators of the management cluster set the log level.
     profiles=SELF_MANAGED,
     feature_gate="ClusterVersionOperatorConfiguration",
 )

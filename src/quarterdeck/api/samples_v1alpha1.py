@@ -9,33 +9,33 @@ from quarterdeck.api.schema import number, text
 
 
 class NoteSpec(Part):
-    """The note that is wanted."""
+    """The desired note."""
 
     text: Annotated[str, text(max_length=65536)]
-    """What the note says; it becomes the content of the ConfigMap."""
+    """The text of the note; it becomes the content of the ConfigMap."""
 
 
 class NoteStatus(Part):
-    """What has become of the note."""
+    """The state of the note."""
 
     observed_generation: Annotated[int | None, number(minimum=0)] = None
     """The `metadata.generation` that was last acted on."""
 
     conditions: Conditions = ()
-    """The note's state, one condition per aspect. Known so far: Ready."""
+    """The conditions of the note. The only type is Ready."""
 
 
 class Note(TypedObject):
-    """A text that is kept in a ConfigMap of the same name, to show how an operator is made."""
+    """A text that the sample operator copies into a ConfigMap of the same name."""
 
     api_version: str = always("samples.quarterdeck.dev/v1alpha1")
     kind: str = always("Note")
 
     spec: NoteSpec
-    """The note that is wanted."""
+    """The desired note."""
 
     status: NoteStatus = NoteStatus()
-    """What has become of the note."""
+    """The state of the note."""
 
 
 NOTES = CustomResource(
@@ -45,5 +45,5 @@ NOTES = CustomResource(
     plural="notes",
     namespaced=True,
     type=Note,
-    columns=(condition_column("Ready", "Whether the ConfigMap says what the note says."), AGE),
+    columns=(condition_column("Ready", "Whether the ConfigMap has the text of the note."), AGE),
 )

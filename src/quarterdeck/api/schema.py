@@ -1,7 +1,7 @@
-"""What a CRD says about a field beyond its Python type, written as `Annotated` markers.
+"""`Annotated` markers for what a CRD says about a field beyond its type.
 
-The API server enforces these; our decoder does not (see `meta`), which is why they are schema
-keywords here and not msgspec's own constraints. Turning them into a CRD is `structural`'s work.
+The API server enforces them and our decoder does not (see `meta`), so they are schema keywords and
+not msgspec's constraints. `structural` puts them into a CRD.
 """
 
 from enum import StrEnum
@@ -12,24 +12,24 @@ import msgspec
 from msgspec import Meta
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A CEL rule, and what a person reads when it is broken."""
+class ValidationRule(msgspec.Struct, frozen=True):
+    """A CEL rule, and the message if an object violates it."""
 
     rule: str
     message: str
     field_path: str | None = None
-    """The field to name in the error, where it is a deeper one than that with the rule."""
+    """The field that the error names, if it is below the field with the rule."""
 
 
 def keywords(**words: object) -> Meta:
-    """A marker with schema keywords as they are; None leaves one out."""
+    """A marker with these schema keywords; those with None are left out."""
     return Meta(
         extra_json_schema={word: value for word, value in words.items() if value is not None}
     )
 
 
 def one_of(values: type[StrEnum]) -> Meta:
-    """The field's text is one of these."""
+    """The value is one of these."""
     return keywords(enum=[str(value) for value in values])
 
 
@@ -40,27 +40,27 @@ def text(
     pattern: str | None = None,
     format: str | None = None,  # noqa: A002 - the schema's own word
 ) -> Meta:
-    """Bounds of a string."""
+    """The bounds of a string."""
     return keywords(minLength=min_length, maxLength=max_length, pattern=pattern, format=format)
 
 
 def number(*, minimum: int | None = None, maximum: int | None = None) -> Meta:
-    """Bounds of an integer."""
+    """The bounds of an integer."""
     return keywords(minimum=minimum, maximum=maximum)
 
 
 def items(*, min_items: int | None = None, max_items: int | None = None) -> Meta:
-    """Bounds of a list's length."""
+    """The bounds of the length of a list."""
     return keywords(minItems=min_items, maxItems=max_items)
 
 
 def default(value: Any) -> Meta:
-    """What the API server fills in where the field is absent."""
+    """The API server's default for the field."""
     return keywords(default=value)
 
 
 def list_map(*keys: str) -> Meta:
-    """A list whose entries are told apart by these fields, each merged and owned by itself."""
+    """A list whose entries these fields identify; each entry is merged and owned by itself."""
     return Meta(
         extra_json_schema={
             "x-kubernetes-list-type": "map",
@@ -69,15 +69,15 @@ def list_map(*keys: str) -> Meta:
     )
 
 
-def rules(*rules: Rule) -> Meta:
-    """CEL rules that the field keeps; `self` is the field's value."""
+def rules(*rules: ValidationRule) -> Meta:
+    """CEL rules about the field; `self` is its value."""
     return Meta(
         extra_json_schema={"x-kubernetes-validations": [validation(rule) for rule in rules]}
     )
 
 
-def validation(rule: Rule) -> dict[str, str]:
-    """The rule as it stands in a schema."""
+def validation(rule: ValidationRule) -> dict[str, str]:
+    """The rule as an entry of `x-kubernetes-validations`."""
     written = {"rule": cleandoc(rule.rule), "message": rule.message}
     if rule.field_path is not None:
         written["fieldPath"] = rule.field_path
@@ -91,4 +91,4 @@ NULLABLE = Meta(extra_json_schema={"nullable": True})
 """An explicit null is accepted and kept."""
 
 OPAQUE = Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})
-"""An object that is kept as it comes; we do not say what is in it."""
+"""An object with any content."""

@@ -1,9 +1,8 @@
-"""From a Python type to the structural schema that a CRD needs.
+"""Makes the structural schema of a CRD from a Python type.
 
-Decided here: how a type is written in the schema's words. What else a field promises comes from
-the markers in `schema`, what it means from the docstrings. It starts from msgspec's view of a
-type and not from its JSON schema: there, references are to be inlined, `anyOf` with null to be
-undone, and the class whose docstrings describe the fields is lost.
+The markers of `schema` add bounds and rules, the docstrings add descriptions. It starts from
+msgspec's description of a type and not from its JSON schema, which has references, `anyOf` with
+null, and no link to the class with the docstrings.
 """
 
 from typing import Any
@@ -80,7 +79,7 @@ def _schema(type_: mi.Type, path: str) -> Schema:
 
 
 def _optional_schema(types: tuple[mi.Type, ...], path: str) -> Schema:
-    # `T | None` says that the field may be absent, which the schema says by not requiring it.
+    # `T | None` means that the field may be absent: in the schema it is not required.
     present = [member for member in types if not isinstance(member, mi.NoneType)]
     if len(present) != 1:
         raise UnsupportedTypeError(path, mi.UnionType(types), "a field has one type, or is None")

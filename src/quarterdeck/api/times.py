@@ -1,4 +1,4 @@
-"""Times as the API writes them: UTC, to the second."""
+"""Times and durations in the API's format: UTC, in whole seconds."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -8,12 +8,12 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
 def format_time(moment: datetime) -> str:
-    """The moment as the API writes it."""
+    """The time in the API's format."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_duration(text: str, *, zero: bool = False) -> timedelta | None:
-    """The length of time; None when the text is none, or not longer than nothing without `zero`."""
+    """The duration in the text; None if the text has none, or if it is zero and `zero` is False."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
@@ -27,7 +27,7 @@ def parse_duration(text: str, *, zero: bool = False) -> timedelta | None:
 
 
 def show_duration(seconds: float) -> str:
-    """A length of time in its two largest units: `2d3h`, `9m59s`, `6s`."""
+    """A duration in its two largest units: `2d3h`, `9m59s`, `6s`."""
     left = max(0, round(seconds))
     parts: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from quarterdeck.cli.run_options import OperatorName, own_flags
-from quarterdeck.delivery.declaration import Declaration, LocalOption, StaticPod
+from quarterdeck.delivery.declaration import Declaration, LocalOption, StaticPodDelivery
 from quarterdeck.delivery.registry import installed
 
 
@@ -32,7 +32,7 @@ def operators_in(parameters: Mapping[str, Any]) -> tuple[str, ...]:
         for one in _deliverable()
         if one.name in parameters["names"]
         or parameters.get(_alias(one))
-        or (parameters["everything"] and isinstance(one.delivery, StaticPod))
+        or (parameters["everything"] and isinstance(one.delivery, StaticPodDelivery))
         or any(parameters.get(_parameter(option)) for option in one.local.options)
     }
     return tuple(one.name for one in _deliverable() if one.name in wanted)

@@ -1,6 +1,6 @@
-"""How operators are declared, found and delivered: from one value each, in its own package.
+"""Declares, finds and delivers operators: each has one declaration, in its own package.
 
-`declaration` is that value, `registry` finds those of all installed distributions, `options` makes
-the options of `quarterdeck run` of it, `rights` and `manifests` the objects that go into a cluster,
-`payload` the release payload.
+`declaration` has its type, `registry` finds the declarations of all installed distributions. From
+them `options` makes the options of `quarterdeck run`, `rights` and `manifests` the objects that go
+into a cluster, and `payload` the release payload.
 """

@@ -1,19 +1,19 @@
-"""Write the manifests of a distribution's operators: `python -m quarterdeck.delivery DIRECTORY`.
+"""Writes the manifests of a distribution's operators: `python -m quarterdeck.delivery DIRECTORY`.
 
-Quarterdeck's own operators, or those of the distribution that is named after the directory.
+The operators are Quarterdeck's own, or those of a distribution named as the second argument.
 """
 
 import sys
 from pathlib import Path
 
+from quarterdeck.delivery.deliverable import trouble
 from quarterdeck.delivery.files import files, write
 from quarterdeck.delivery.manifests import foreign_namespaces, missing_namespace
 from quarterdeck.delivery.registry import OWN, installed
-from quarterdeck.delivery.soundness import trouble
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0, 1 when there is nothing to write, or 2 for a wrong call."""
+    """The exit code: 0, 1 if nothing can be written, 2 for wrong arguments."""
     if len(arguments) not in (1, 2):
         sys.stderr.write("usage: python -m quarterdeck.delivery DIRECTORY [DISTRIBUTION]\n")
         return 2

@@ -1,14 +1,14 @@
-"""What may be said of an operator: what Kubernetes would refuse later is refused here. Pure.
+"""Checks the values in a declaration, before Kubernetes would refuse them. Pure.
 
-A declaration becomes names of objects, names of files and options of commands. Each fault is a
-ValueError with field, value and remedy, as early as the declaration is made.
+They become names of objects, names of files and options of commands. Each fault is a ValueError
+with field, value and remedy, raised when the declaration is made.
 """
 
 import re
 from collections.abc import Iterable
 
 LABEL_LIMIT = 63
-"""The most characters of a label's value, and of a name that is one."""
+"""The most characters of a label's value, and of a name with the same rules."""
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PROFILE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_label(field: str, value: str) -> None:
-    """Refuse what is no name of a namespace, an account, a container or a volume."""
+    """Refuse a value that cannot name a namespace, an account, a container or a volume."""
     if not _LABEL.fullmatch(value):
         raise ValueError(
             f"{field}: {value!r}: use lower-case letters, digits and hyphens, "
@@ -28,49 +28,49 @@ def check_label(field: str, value: str) -> None:
 
 
 def check_subdomain(field: str, value: str) -> None:
-    """Refuse what is no name of an object."""
+    """Refuse a value that cannot name an object."""
     if len(value) > 253 or not all(map(_LABEL.fullmatch, value.split("."))):
         raise ValueError(f"{field}: {value!r}: use names of lower-case letters, joined by dots")
 
 
 def check_profile(field: str, value: str) -> None:
-    """Refuse what cannot be in the name of an annotation."""
+    """Refuse a value that cannot be part of an annotation's name."""
     if not _PROFILE.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: use letters, digits, hyphens, dots, underscores")
 
 
 def check_quantity(field: str, value: str) -> None:
-    """Refuse what is no amount of memory."""
+    """Refuse a value that is not an amount of memory."""
     if not _QUANTITY.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: write it like 64Mi or 1Gi")
 
 
 def check_reference(field: str, value: str) -> None:
-    """Refuse what does not name something to import."""
+    """Refuse a value that is not `module:attribute`."""
     if not _REFERENCE.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: write it as module:attribute")
 
 
 def check_flag(field: str, value: str) -> None:
-    """Refuse what is no long option."""
+    """Refuse a value that is not a long option."""
     if not _FLAG.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: write it like --log-level")
 
 
 def check_variable(field: str, value: str) -> None:
-    """Refuse what is no environment variable."""
+    """Refuse a value that cannot name an environment variable."""
     if not _VARIABLE.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: write it like LOG_LEVEL")
 
 
 def check_path(field: str, value: str) -> None:
-    """Refuse a path that does not say where it is by itself."""
+    """Refuse a path that is not absolute."""
     if not value.startswith("/") or ".." in value.split("/"):
         raise ValueError(f"{field}: {value!r}: use an absolute path without ..")
 
 
 def check_line(field: str, value: str) -> None:
-    """Refuse what does not fit on a line, or is none."""
+    """Refuse a value that is not one line of text."""
     if not value.strip() or not value.isprintable():
         raise ValueError(f"{field}: {value!r}: write one line of text")
 
@@ -82,7 +82,7 @@ def check_range(field: str, value: int, lowest: int, highest: int) -> None:
 
 
 def check_distinct(field: str, values: Iterable[str]) -> None:
-    """Refuse what is said twice."""
+    """Refuse duplicates."""
     seen = set()
     for value in values:
         if value in seen:

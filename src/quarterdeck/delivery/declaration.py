@@ -1,4 +1,4 @@
-"""What an operator says about itself, once; all that has to know of it is derived from this.
+"""The declaration of an operator; its options, roles, manifests and payload follow from it.
 
     OPERATOR = Declaration(
         name="sample",
@@ -9,8 +9,8 @@
         delivery=Deployed(),
     )
 
-It is read by every command that has to know which operators there are, so it names what is heavy
-to import (`module:attribute`) and does not import it.
+Every command that lists operators reads all declarations, so a declaration refers to code as
+`module:attribute` and does not import it.
 """
 
 import importlib
@@ -35,19 +35,19 @@ from quarterdeck.delivery.checks import (
 )
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """A right, in RBAC's words."""
+class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule of RBAC: verbs on resources."""
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """The only objects that it is about; a create cannot be limited so."""
+    """Only the objects with these names; a create cannot be limited to names."""
     namespace: str = ""
-    """The only namespace that it is about; all of them when it is empty."""
+    """Only in this namespace; in all if empty."""
 
     def __post_init__(self) -> None:
-        """Refuse what would grant nothing."""
+        """Refuse a rule that grants nothing."""
         if not self.resources or not self.verbs:
             raise ValueError(f"rights: {self}: name resources and verbs")
         if self.names and "create" in self.verbs:
@@ -64,82 +64,82 @@ class HostPath(msgspec.Struct, frozen=True):
     mount: str
 
     def __post_init__(self) -> None:
-        """Refuse what no pod can have."""
+        """Refuse values that a pod cannot have."""
         check_label("host_paths.name", self.name)
         check_path("host_paths.path", self.path)
         check_path("host_paths.mount", self.mount)
 
 
 class InPayload(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Deployment has in a payload beside what it has elsewhere."""
+    """What a Deployment has only in a payload."""
 
     image: str = ""
     args: tuple[str, ...] = ()
     host_paths: tuple[HostPath, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no pod can have."""
+        """Refuse values that a pod cannot have."""
         check_distinct("host_paths.name", (one.name for one in self.host_paths))
 
 
 class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Runs from a Deployment, which a payload has too."""
+    """The operator runs from a Deployment, which is also in the payload."""
 
     replicas: int = 2
     image: str = "quarterdeck"
     memory: str = "64Mi"
-    """What is requested of the node."""
+    """The memory request."""
     memory_limit: str = "512Mi"
-    """Three times what 10,000 objects and as many that belong to them take (docs/performance.md);
-    an idle operator takes 52 MB."""
+    """Three times the memory for 10,000 objects and as many owned by them (docs/performance.md); an
+    idle operator needs 52 MB."""
     args: tuple[str, ...] = ()
-    """Beside those that every operator has."""
+    """In addition to the arguments of every operator."""
     env: tuple[tuple[str, str], ...] = ()
     in_payload: InPayload = InPayload()
 
     def __post_init__(self) -> None:
-        """Refuse what no Deployment can have."""
+        """Refuse values that a Deployment cannot have."""
         check_range("delivery.replicas", self.replicas, 1, 99)
         _check_container(self)
 
 
-class StaticPod(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Runs as a static pod on the control plane's nodes, and is in no payload."""
+class StaticPodDelivery(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The operator runs as a static pod on the control plane's nodes, and is in no payload."""
 
     user: str
-    """Whom its client certificate is for."""
+    """The user of its client certificate."""
     port: int
-    """Where its probes and metrics are served; its own, as the pod is in the host's network."""
+    """The port of its probes and metrics; unique, because the pod uses the host's network."""
     image: str = "quarterdeck"
     container: str = "operator"
     memory: str = "64Mi"
     memory_limit: str = "256Mi"
-    """More than three times what the staleness checker takes for 1,000 operators."""
+    """More than three times the memory of the staleness checker for 1,000 operators."""
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no static pod can have."""
+        """Refuse values that a static pod cannot have."""
         check_line("delivery.user", self.user)
         check_range("delivery.port", self.port, 1, 65535)
         check_label("delivery.container", self.container)
         _check_container(self)
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator brings beside itself, at another run level of the payload."""
+class PayloadPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Kinds and objects of an operator at another run level of the payload."""
 
     name: str
-    """Of its file in `deploy/<operator>`, and of its files in the payload."""
+    """The name of its file in `deploy/<operator>`, and of its files in the payload."""
     run_level: int
     kinds: tuple[str, ...] = ()
     """`module:attribute` of each CustomResource."""
     objects: str = ""
-    """`module:attribute` of a tuple of objects. They are created where they are missing, and
-    belong to the administrator from then on."""
+    """`module:attribute` of a tuple of objects. They are created if they are missing, and then
+    belong to the administrator."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a file of its own."""
+        """Refuse a part that cannot have a file of its own."""
         check_label("parts.name", self.name)
         if self.name in ("rbac", "deployment", "static-pod"):
             raise ValueError(f"parts.name: {self.name!r}: the operator's own file is called so")
@@ -149,11 +149,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """A command worth knowing, with the words that introduce it."""
+    """A command for the user to try, with an introduction."""
 
     text: str
     command: tuple[str, ...]
-    """Of this program; it is given the local cluster's kubeconfig."""
+    """The arguments of `quarterdeck`; it gets the local cluster's kubeconfig."""
 
 
 class LocalOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,69 +166,69 @@ class LocalOption(msgspec.Struct, frozen=True, kw_only=True):
     field: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no option, or sets nothing."""
+        """Refuse an option that sets nothing."""
         check_flag("local.options.flag", self.flag)
         if not self.choices or not self.field or not all((*self.choices, *self.field)):
             raise ValueError(f"local.options: {self.flag}: name choices, and the field to set")
 
 
 class Local(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different, and what is said, in a local cluster."""
+    """What is different in a local cluster, and what `quarterdeck local up` prints."""
 
     args: tuple[str, ...] = ()
-    """Each takes the place of the delivered one with the same flag."""
+    """Each replaces the delivered argument with the same flag."""
     text: str = ""
-    """What follows the title when the cluster is ready."""
+    """The text after the title when the cluster is ready."""
     show_replicas: bool = False
-    """Show the replicas of its Deployment, and which one leads."""
+    """Whether to show the replicas of its Deployment, and the leader."""
     hints: tuple[Hint, ...] = ()
     options: tuple[LocalOption, ...] = ()
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
-    """One operator."""
+    """The declaration of one operator."""
 
     name: str
-    """By which it is run (`--operator`); its roles and its field manager are named after it."""
+    """The name for `--operator`; its roles and its field manager are named after it."""
     title: str
-    """How a sentence about it begins: `The sample operator`."""
+    """The start of a sentence about it: `The sample operator`."""
     setup: str
-    """`module:function`; given a Manager, and the settings where the operator has some."""
+    """`module:function`; it is called with a Manager, and the settings if there are some."""
     settings: str = ""
-    """`module:struct` of what can be set for it; its fields are options of `quarterdeck run`."""
+    """`module:struct`; its fields become options of `quarterdeck run`."""
     namespace: str
-    """Where it runs unless POD_NAMESPACE says otherwise; its Lease is there."""
+    """The namespace of the operator and of its Lease, unless POD_NAMESPACE is set."""
     other_namespaces: tuple[str, ...] = ()
-    """Namespaces that come with it beside its own, for its operands."""
+    """More namespaces that are delivered with the operator, for its operands."""
     account: str = ""
-    """The name of its Lease, ServiceAccount and Deployment; empty where none is elected."""
+    """The name of its Lease, ServiceAccount and Deployment; empty without leader election."""
     cluster_operator: str = ""
-    """The ClusterOperator that it reports on."""
-    delivery: Deployed | StaticPod | None = None
-    """None: it is only run by hand."""
+    """The name of its ClusterOperator."""
+    delivery: Deployed | StaticPodDelivery | None = None
+    """None if it is only run by hand."""
     kinds: tuple[str, ...] = ()
-    """`module:attribute` of each CustomResource that comes with it."""
-    parts: tuple[Part, ...] = ()
-    rights: tuple[Rule, ...] = ()
-    """Beside those that follow from what it asks its manager for with its default settings."""
+    """`module:attribute` of each CustomResource that is delivered with it."""
+    parts: tuple[PayloadPart, ...] = ()
+    rights: tuple[PolicyRule, ...] = ()
+    """In addition to the rights that follow from its `setup` with default settings."""
     cluster_admin: bool = False
-    """Whether it may do everything, because it applies what it is given."""
+    """Whether it may do everything, because it applies any object."""
     run_level: int = 50
-    """When a payload's manifests are applied: lower ones come first."""
+    """The run level of its manifests in a payload: lower ones are applied first."""
     component: str = ""
-    """In the names of the payload's files; the operator's name without it."""
+    """The component in the names of its payload files; by default the operator's name."""
     capability: str = ""
-    """The capability without which a payload leaves it out."""
+    """The capability that must be enabled for a payload to include it."""
     profiles: tuple[str, ...] = SELF_MANAGED
-    """The cluster profiles whose payload has it."""
+    """The cluster profiles whose payload includes it."""
     applies_payload: bool = False
-    """Whether it is the one that applies payloads, and so has to be there before."""
+    """Whether it applies payloads, and so must run before."""
     alerts: bool = False
-    """Whether `deploy/monitoring` has alerts on it."""
+    """Whether `deploy/monitoring` has alerts about it."""
     local: Local = Local()
 
     def __post_init__(self) -> None:
-        """Refuse what could not be delivered, by field, value and remedy."""
+        """Refuse what cannot be delivered, with field, value and remedy."""
         check_label("name", self.name)
         if len(self.field_manager) > LABEL_LIMIT:
             most = LABEL_LIMIT - len(self.field_manager) + len(self.name)
@@ -259,11 +259,11 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def field_manager(self) -> str:
-        """Whose fields the operator's are, on the objects that it applies."""
+        """The field manager of the operator's writes."""
         return f"quarterdeck-{self.name}"
 
 
-def _check_container(delivery: Deployed | StaticPod) -> None:
+def _check_container(delivery: Deployed | StaticPodDelivery) -> None:
     check_line("delivery.image", delivery.image)
     check_quantity("delivery.memory", delivery.memory)
     check_quantity("delivery.memory_limit", delivery.memory_limit)
@@ -272,6 +272,6 @@ def _check_container(delivery: Deployed | StaticPod) -> None:
 
 
 def load(reference: str) -> Any:
-    """What `module:attribute` names, imported now."""
+    """Import the module and return the attribute of `module:attribute`."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -1,7 +1,7 @@
-"""Operators as files: what `make generate` writes into `deploy`.
+"""The files of operators, which `make generate` writes into `deploy`.
 
-`crds` has the resource types, a directory for each operator what brings it into a cluster, and
-`payload` the release payload of all. `monitoring` is written by hand.
+`crds` has the resource types, a directory for each operator its manifests, and `payload` the
+release payload of all operators. `monitoring` is written by hand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,9 @@ from typing import Any
 import yaml
 
 from quarterdeck.api.custom_resource import CustomResource
-from quarterdeck.api.definition import definition
-from quarterdeck.api.generate import rendered
+from quarterdeck.api.definition_text import definition_text
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPod
+from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects, custom_resource, part_objects, workload
 from quarterdeck.delivery.payload import payload
 
@@ -22,20 +21,20 @@ HEADER = "# Generated from what its operator declares: change that, and generate
 PAYLOAD = "payload"
 
 
-class _Dumper(yaml.CSafeDumper):
-    """Writes without references within a document."""
+class _ManifestDumper(yaml.CSafeDumper):
+    """Writes no references within a document."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def text(objects: Iterable[Object]) -> str:
-    """Objects as YAML that is the same in every run."""
-    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=100)
+    """The objects as YAML, the same in every run."""
+    return yaml.dump_all(objects, Dumper=_ManifestDumper, sort_keys=False, width=100)
 
 
 def kinds(operators: Iterable[Declaration]) -> list[CustomResource[Any]]:
-    """The resource types that come with these operators, each once."""
+    """The resource types of these operators, each once."""
     references = [
         reference
         for declared in operators
@@ -48,7 +47,7 @@ def kinds(operators: Iterable[Declaration]) -> list[CustomResource[Any]]:
 def files(operators: Iterable[Declaration]) -> dict[str, str]:
     """The text of every file by its path below `deploy`."""
     operators = list(operators)
-    made = {f"crds/{kind.crd_name}.yaml": rendered(definition(kind)) for kind in kinds(operators)}
+    made = {f"crds/{kind.crd_name}.yaml": definition_text(kind) for kind in kinds(operators)}
     for declared in operators:
         made |= _operator_files(declared)
     made |= {f"{PAYLOAD}/{name}": content for name, content in payload_files(operators).items()}
@@ -66,7 +65,7 @@ def _operator_files(declared: Declaration) -> dict[str, str]:
         return made
     made["rbac.yaml"] = HEADER + text(account_objects(declared))
     name = "deployment.yaml" if isinstance(declared.delivery, Deployed) else "static-pod.yaml"
-    explained = _explained(declared) if isinstance(declared.delivery, StaticPod) else ""
+    explained = _explained(declared) if isinstance(declared.delivery, StaticPodDelivery) else ""
     made[name] = HEADER + explained + text([workload(declared) or {}])
     for part in declared.parts:
         if part.objects:
@@ -75,8 +74,8 @@ def _operator_files(declared: Declaration) -> dict[str, str]:
 
 
 def _explained(declared: Declaration) -> str:
-    """How a static pod gets onto a node, as a comment."""
-    assert isinstance(declared.delivery, StaticPod)  # noqa: S101 - asked above
+    """A comment on how to install a static pod on a node."""
+    assert isinstance(declared.delivery, StaticPodDelivery)  # noqa: S101 - the caller has checked it
     directory = f"/etc/quarterdeck/{declared.name}"
     lines = [
         "",
@@ -89,9 +88,9 @@ def _explained(declared: Declaration) -> str:
 
 
 def write(deploy: Path, wanted: Mapping[str, str]) -> list[str]:
-    """Write what has changed, remove what went, and name both.
+    """Write files that differ, remove files that are no longer wanted; return the names of both.
 
-    All manifests in `payload` are ours; elsewhere only files that were generated are removed.
+    All manifests in `payload` are ours; elsewhere only generated files are removed.
     """
     changed = []
     for path in sorted(deploy.glob("*/*")):
@@ -109,7 +108,7 @@ def write(deploy: Path, wanted: Mapping[str, str]) -> list[str]:
 
 
 def _is_generated(path: Path) -> bool:
-    """Whether the file is ours: the directory may be one in which others keep theirs."""
+    """Whether we generated the file: the directory may have files of others."""
     if not path.is_file():
         return False
     if path.parent.name == PAYLOAD and path.suffix == ".yaml":

@@ -1,11 +1,11 @@
-"""The objects that bring an operator into a cluster, all by one pattern.
+"""The objects that run an operator in a cluster, with one pattern for all.
 
-- The pod's own address for probes and metrics, so that replicas do not collide on one machine.
-- POD_NAME makes two replicas two candidates, POD_NAMESPACE says where their Lease is.
-- RELEASE_VERSION, which a payload replaces, is the version that the operator reports; outside a
-  payload that is the program's.
-- A minute to start up; ready when caches are synced, alive while the event loop turns.
-- Nothing to write to, no capabilities, no user in particular.
+- Probes and metrics are on the pod's own address, so that replicas can share a machine.
+- POD_NAME gives each replica its own identity, POD_NAMESPACE is the namespace of the Lease.
+- RELEASE_VERSION is the version that the operator reports: a payload sets it, outside a payload
+  it is the program's version.
+- The pod has a minute to start; it is ready when caches are synced, live while the event loop runs.
+- The root file system is read-only; there are no Linux capabilities and no fixed user.
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,21 @@ from typing import Any
 
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed, HostPath, Part, StaticPod, load
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    HostPath,
+    PayloadPart,
+    StaticPodDelivery,
+    load,
+)
 from quarterdeck.delivery.rights import role_objects
 from quarterdeck.delivery.setting_up import uses
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 PROBES_PORT = 8081
-ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""The namespaces that every cluster has."""
+BUILT_IN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""The namespaces of every cluster."""
 PART_OF = {"app.kubernetes.io/part-of": "quarterdeck"}
 """The label of every operator's pods, by which Prometheus finds their metrics."""
 CREDENTIALS = "credentials"
@@ -28,7 +35,7 @@ CREDENTIALS = "credentials"
 
 
 def account_objects(declared: Declaration) -> list[Object]:
-    """The operator's namespaces and account, where it has them, and its rights."""
+    """The operator's namespaces, account and roles."""
     objects = [_namespace(name) for name in _own_namespaces(declared)]
     if isinstance(declared.delivery, Deployed):
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named(declared)}
@@ -38,16 +45,16 @@ def account_objects(declared: Declaration) -> list[Object]:
 
 
 def foreign_namespaces(declared: Declaration) -> list[str]:
-    """The namespaces in which the operator has rights and which do not come with it."""
+    """The namespaces in which the operator has rights and which are not delivered with it."""
     places = {obj["metadata"].get("namespace", "") for obj in account_objects(declared)}
     brought = {
         obj["metadata"]["name"] for obj in own_objects(declared) if obj["kind"] == "Namespace"
     }
-    return sorted(places - brought - {*_own_namespaces(declared), "", *ALWAYS_THERE})
+    return sorted(places - brought - {*_own_namespaces(declared), "", *BUILT_IN_NAMESPACES})
 
 
 def missing_namespace(declared: Declaration, namespace: str) -> str:
-    """What to do about a namespace that does not come with the operator."""
+    """A message about a namespace that is not delivered with the operator."""
     return (
         f"the operator {declared.name} has rights in the namespace {namespace}, which does not "
         "come with it: add it to `other_namespaces` of the declaration, or create it before"
@@ -55,23 +62,23 @@ def missing_namespace(declared: Declaration, namespace: str) -> str:
 
 
 def workload(declared: Declaration) -> Object | None:
-    """What runs the operator: its Deployment or its static pod; None where it has neither."""
+    """The operator's Deployment or static pod; None if it has neither."""
     match declared.delivery:
         case Deployed() as delivery:
             return deployment(declared, delivery)
-        case StaticPod() as delivery:
+        case StaticPodDelivery() as delivery:
             return static_pod(declared, delivery)
         case None:
             return None
 
 
 def own_objects(declared: Declaration) -> list[Object]:
-    """The objects that the operator brings for the administrator, in the order of its parts."""
+    """The objects of the operator's parts, in their order."""
     return [obj for part in declared.parts if part.objects for obj in part_objects(part)]
 
 
-def part_objects(part: Part) -> list[Object]:
-    """The objects that a part of an operator brings."""
+def part_objects(part: PayloadPart) -> list[Object]:
+    """The objects of a part of an operator."""
     found = list(load(part.objects))
     for obj in found:
         try:
@@ -87,7 +94,7 @@ def part_objects(part: Part) -> list[Object]:
 
 
 def custom_resource(reference: str) -> CustomResource[Any]:
-    """The resource type that an operator names."""
+    """The resource type at `module:attribute`."""
     found = load(reference)
     if not isinstance(found, CustomResource):
         raise TypeError(f"{reference} is a {type(found).__name__}; make it a CustomResource")
@@ -124,8 +131,8 @@ def deployment(declared: Declaration, delivery: Deployed) -> Object:
     }
 
 
-def static_pod(declared: Declaration, delivery: StaticPod) -> Object:
-    """The operator's static pod: it needs nothing of the cluster but an API server beside it."""
+def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
+    """The operator's static pod; it needs only an API server on the same node."""
     directory = f"/etc/quarterdeck/{declared.name}"
     args = ["run", f"--operator={declared.name}", f"--kubeconfig={directory}/kubeconfig"]
     container = _container(
@@ -156,7 +163,7 @@ def static_pod(declared: Declaration, delivery: StaticPod) -> Object:
 
 
 def add_host_path(pod_spec: Object, wanted: HostPath) -> None:
-    """Let the pod's container read a directory of the node."""
+    """Mount a directory of the node into the pod's container, read-only."""
     (container,) = pod_spec["containers"]
     mount = {"name": wanted.name, "mountPath": wanted.mount, "readOnly": True}
     container.setdefault("volumeMounts", []).append(mount)
@@ -165,7 +172,7 @@ def add_host_path(pod_spec: Object, wanted: HostPath) -> None:
 
 
 def replace_args(args: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The arguments, each with the other one of the same flag in its place, then the rest."""
+    """The arguments with those of the same flag replaced, then the rest of the others."""
     wanted = {_flag(other): other for other in others}
     return [*(wanted.pop(_flag(arg), arg) for arg in args), *wanted.values()]
 
@@ -175,7 +182,7 @@ def _flag(arg: str) -> str:
 
 
 def _own_namespaces(declared: Declaration) -> list[str]:
-    """A static pod runs in a namespace that is there, and brings only the others."""
+    """The namespaces to deliver; a static pod runs in an existing one."""
     deployed = isinstance(declared.delivery, Deployed)
     own = [declared.namespace] if deployed else []
     return list(dict.fromkeys([*own, *declared.other_namespaces]))
@@ -189,8 +196,10 @@ def _named(declared: Declaration) -> Object:
     return {"name": declared.account, "namespace": declared.namespace}
 
 
-def _container(delivery: Deployed | StaticPod, name: str, args: list[str], port: int) -> Object:
-    # What an operator reads is other people's; should a bound fail, it ends before its node does.
+def _container(
+    delivery: Deployed | StaticPodDelivery, name: str, args: list[str], port: int
+) -> Object:
+    # An operator reads objects of others: the limit protects its node if they are too many.
     resources = {
         "requests": {"cpu": "10m", "memory": delivery.memory},
         "limits": {"memory": delivery.memory_limit},

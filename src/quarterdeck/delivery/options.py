@@ -1,12 +1,12 @@
-"""What can be set for an operator, read from the type of its settings: for `quarterdeck run`.
+"""The options of `quarterdeck run` for an operator, from the type of its settings.
 
     class Settings(msgspec.Struct, frozen=True, kw_only=True):
         interval: timedelta = timedelta(minutes=10)
         \"\"\"How long an operator may be silent.\"\"\"
         profile: Annotated[str, option(flag="--cluster-profile", env="CLUSTER_PROFILE")] = "…"
 
-A field's name, type, default and docstring make the option; `option` says what else there is to
-say. The default is the field's own and is said nowhere else.
+The name, type, default and docstring of a field make the option; `option` adds a flag or a
+variable.
 """
 
 import typing
@@ -24,8 +24,8 @@ from quarterdeck.delivery.declaration import Declaration, load
 _EXTRA = "quarterdeck-option"
 
 
-class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """What a field says of its option beside name, type and default."""
+class OptionExtra(msgspec.Struct, frozen=True, kw_only=True):
+    """What `option` adds to the option of a field."""
 
     flag: str = ""
     env: str = ""
@@ -44,25 +44,25 @@ class SettingOption(msgspec.Struct, frozen=True, kw_only=True):
     default: Any
     required: bool
     env: str = ""
-    """The environment variable that it is taken from where it is not given."""
+    """The environment variable that gives the value if the option is not set."""
     zero: bool = False
-    """Whether a length of time may be none at all."""
+    """Whether a duration may be zero."""
 
     @property
     def parameter(self) -> str:
-        """Its name among the parameters of the command."""
+        """The name of the command's parameter."""
         return f"{self.operator}__{self.field}".replace("-", "_")
 
 
 def option(*, flag: str = "", env: str = "", zero: bool = False) -> msgspec.Meta:
-    """What to say of a setting's option: another flag, a variable, that zero is a length."""
-    return msgspec.Meta(extra={_EXTRA: Extra(flag=flag, env=env, zero=zero)})
+    """A marker for the option of a setting: another flag, a variable, or that zero is allowed."""
+    return msgspec.Meta(extra={_EXTRA: OptionExtra(flag=flag, env=env, zero=zero)})
 
 
 def options_of(operator: Declaration, taken: Collection[str] = ()) -> tuple[SettingOption, ...]:
-    """The options of an operator; those whose flag is taken get its name in front.
+    """The options of an operator; if a flag is taken, it gets the operator's name as a prefix.
 
-    `--interval` becomes `--mine-interval` where another operator, or the command itself, has an
+    `--interval` becomes `--mine-interval` if another operator, or the command itself, has an
     `--interval`.
     """
     if not operator.settings:
@@ -93,9 +93,9 @@ def options_of(operator: Declaration, taken: Collection[str] = ()) -> tuple[Sett
     return tuple(found)
 
 
-def _kind_and_extra(field: str, hint: Any) -> tuple[type, Extra]:
-    """The type of a setting, and what `option` says of it; TypeError for a type of no option."""
-    extra = Extra()
+def _kind_and_extra(field: str, hint: Any) -> tuple[type, OptionExtra]:
+    """The type of a setting and its `option`; TypeError if no option can have this type."""
+    extra = OptionExtra()
     if typing.get_origin(hint) is typing.Annotated:
         hint, *metadata = typing.get_args(hint)
         for meta in metadata:

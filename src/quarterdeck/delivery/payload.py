@@ -1,8 +1,8 @@
-"""The release payload of some operators, from what they declare. Pure.
+"""The release payload of operators, from their declarations. Pure.
 
-A payload's manifests need names that say their order, annotations that say for which clusters
-they count, and, for the operator that applies them, the place where it finds releases. All else
-is as it is delivered elsewhere.
+In a payload, the names of the files give their order, annotations select the clusters that get a
+manifest, and the operator that applies payloads has a directory of releases. All else is as outside
+a payload.
 """
 
 import copy
@@ -24,7 +24,7 @@ from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 IMAGES = "image-references"
 SHARED = ("Namespace", "CustomResourceDefinition")
-"""What two operators may both bring."""
+"""The kinds of objects that two operators may both deliver."""
 
 
 def payload(operators: Iterable[Declaration]) -> dict[str, list[Object]]:
@@ -33,14 +33,14 @@ def payload(operators: Iterable[Declaration]) -> dict[str, list[Object]]:
     made: dict[str, list[Object]] = {}
     for declared in delivered:
         for name, objects in _files(declared):
-            made.setdefault(name, []).extend(_counted(obj, declared) for obj in objects)
-    made = _once(dict(sorted(made.items())))
+            made.setdefault(name, []).extend(_annotated(obj, declared) for obj in objects)
+    made = _without_duplicates(dict(sorted(made.items())))
     made[IMAGES] = [_images(delivered)]
     return made
 
 
 def component_prefix(declared: Declaration) -> str:
-    """How the names of the operator's own files in a payload begin."""
+    """The start of the names of the operator's own payload files."""
     return f"0000_{declared.run_level:02}_{declared.component or declared.name}_"
 
 
@@ -50,7 +50,7 @@ def _files(declared: Declaration) -> Iterator[tuple[str, list[Object]]]:
     yield f"{own}02_rbac.yaml", account_objects(declared)
     yield f"{own}03_deployment.yaml", [_deployment(declared)]
     if declared.cluster_operator:
-        yield f"{own}04_clusteroperator.yaml", [_report(declared)]
+        yield f"{own}04_clusteroperator.yaml", [_cluster_operator(declared)]
     for part in declared.parts:
         prefix = f"0000_{part.run_level:02}_{part.name}_"
         yield from _definitions(prefix, part.kinds)
@@ -65,14 +65,14 @@ def _definitions(prefix: str, kinds: Iterable[str]) -> Iterator[tuple[str, list[
 
 
 def _sorted(value: Any) -> Any:
-    """The same with the fields of all objects in the order of their names, as in `deploy/crds`."""
+    """The value with the fields of all objects sorted by name, as in `deploy/crds`."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
-def _counted(obj: Object, declared: Declaration) -> Object:
-    """The manifest with the annotations by which it counts beside its own."""
+def _annotated(obj: Object, declared: Declaration) -> Object:
+    """The manifest with the annotations that select its clusters."""
     metadata = obj["metadata"]
     annotations = dict(metadata.get("annotations") or {})
     if not any(name.startswith(INCLUDE) for name in annotations):
@@ -83,7 +83,7 @@ def _counted(obj: Object, declared: Declaration) -> Object:
 
 
 def _deployment(declared: Declaration) -> Object:
-    """The Deployment with what it has in a payload alone."""
+    """The Deployment with its additions for a payload."""
     assert isinstance(declared.delivery, Deployed)  # noqa: S101 - no others are in a payload
     extra = declared.delivery.in_payload
     made = copy.deepcopy(deployment(declared, declared.delivery))
@@ -96,10 +96,10 @@ def _deployment(declared: Declaration) -> Object:
     return made
 
 
-def _report(declared: Declaration) -> Object:
-    """The ClusterOperator whose report of the release's version is waited for.
+def _cluster_operator(declared: Declaration) -> Object:
+    """The ClusterOperator; an update waits until it reports the version of the release.
 
-    What belongs to the operator is told by the operator itself; before it runs, by this.
+    The operator reports its related objects itself; before it runs, this manifest does.
     """
     home = {"group": "", "resource": "namespaces", "name": declared.namespace}
     return {
@@ -114,8 +114,8 @@ def _report(declared: Declaration) -> Object:
     }
 
 
-def _once(made: dict[str, list[Object]]) -> dict[str, list[Object]]:
-    """The files without what comes before: operators may share a namespace, or a resource type."""
+def _without_duplicates(made: dict[str, list[Object]]) -> dict[str, list[Object]]:
+    """The files without repeated objects: operators may share a namespace or a resource type."""
     seen: set[tuple[str, str]] = set()
     kept: dict[str, list[Object]] = {}
     for name, objects in made.items():
@@ -128,7 +128,7 @@ def _once(made: dict[str, list[Object]]) -> dict[str, list[Object]]:
 
 
 def _images(operators: Iterable[Declaration]) -> Object:
-    """The images that the operators are in, as their manifests call them."""
+    """The images of the operators, by the names in their manifests."""
     names = sorted({one.delivery.image for one in operators if one.delivery is not None})
     return {
         "kind": "ImageStream",

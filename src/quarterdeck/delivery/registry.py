@@ -1,9 +1,9 @@
-"""Which operators are installed: each distribution names its own as entry points.
+"""Finds the installed operators: each distribution lists its own as entry points.
 
     [project.entry-points."quarterdeck.operators"]
     sample = "quarterdeck.operators.sample:OPERATOR"
 
-One that cannot be loaded is left out and told; it keeps no other from running.
+An operator that cannot be loaded is left out and reported; the others run.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from quarterdeck.delivery.declaration import Declaration, StaticPod
+from quarterdeck.delivery.declaration import Declaration, StaticPodDelivery
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "quarterdeck.operators"
 OWN = "quarterdeck"
-"""The distribution that these lines are in; its operators come first."""
+"""The distribution of this module; its operators come first."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """An entry point that gives no operator."""
+    """An entry point without a usable operator."""
 
     name: str
     distribution: str
@@ -34,18 +34,18 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True):
-    """The operators of this installation by name, and what there is of others."""
+    """The installed operators by name, and those that were left out."""
 
     operators: Mapping[str, Declaration]
     """Quarterdeck's own come first."""
     distributions: Mapping[str, str]
-    """The distribution that each operator is from."""
+    """The distribution of each operator."""
     left_out: tuple[LeftOut, ...] = ()
 
     def chosen(self, names: Collection[str] = ()) -> tuple[str, ...]:
-        """The names of these operators, or of all, in the order in which they are set up.
+        """The names of these operators, or of all if empty, in the order of their setup.
 
-        Ours come first: a controller or a metric whose name is taken is the other's fault.
+        Ours come first, so that a name that two controllers or metrics share is the other's fault.
         """
         return tuple(name for name in self.operators if not names or name in names)
 
@@ -60,14 +60,14 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def installed() -> Registry:
-    """The operators of all distributions that this program can import from."""
+    """The operators of all installed distributions."""
     from importlib.metadata import entry_points
 
     return read(entry_points(group=GROUP))
 
 
 def read(entries: "Iterable[EntryPoint]") -> Registry:
-    """The operators that these entry points name: ours first, then by distribution and name."""
+    """The operators of these entry points: ours first, then by distribution and name."""
     operators: dict[str, Declaration] = {}
     distributions: dict[str, str] = {}
     left_out = []
@@ -88,7 +88,7 @@ def read(entries: "Iterable[EntryPoint]") -> Registry:
 
 
 def _declared(entry: "EntryPoint") -> Declaration | str:
-    """What the entry point declares, or what is wrong with it."""
+    """The declaration of the entry point, or what is wrong with it."""
     try:
         found = entry.load()
     except (Exception, SystemExit) as error:
@@ -96,7 +96,7 @@ def _declared(entry: "EntryPoint") -> Declaration | str:
     if not isinstance(found, Declaration):
         return f"{entry.value} is a {type(found).__name__}; make it a Declaration"
     try:
-        # The types of a struct's fields are looked at only here: nothing else does at run time.
+        # Only this checks the types of the fields: a struct does not check them when it is made.
         found = msgspec.convert(msgspec.to_builtins(found), Declaration)
     except Exception as error:
         return f"{entry.value} has a field of the wrong type: {_in_one_line(error)}"
@@ -108,39 +108,39 @@ def _declared(entry: "EntryPoint") -> Declaration | str:
 def _clash(
     new: Declaration, known: Mapping[str, Declaration], distributions: Mapping[str, str]
 ) -> str:
-    """What the operator has that another has already, and only one can have; empty if nothing."""
+    """Which name the operator shares with another although it must be unique; empty if none."""
     if new.name in known:
         return f"{distributions[new.name]} has one of this name; rename one of the two"
     for name, other in known.items():
-        both = _taken(new) & _taken(other)
+        both = _exclusive_names(new) & _exclusive_names(other)
         for what in sorted(both):
             return f"{what} is that of {name} of {distributions[name]}; rename one of the two"
     return ""
 
 
-def _taken(declared: Declaration) -> set[str]:
-    """What an operator has for itself alone, in words."""
+def _exclusive_names(declared: Declaration) -> set[str]:
+    """The names that only one operator can have, as text."""
     flags = {f"--{declared.name}", *(option.flag for option in declared.local.options)}
     found = {f"its option {flag} of `quarterdeck local up`" for flag in flags}
     if declared.account:
         found.add(f"its account {declared.namespace}/{declared.account}")
     if declared.cluster_operator:
         found.add(f"its ClusterOperator {declared.cluster_operator}")
-    if isinstance(declared.delivery, StaticPod):
+    if isinstance(declared.delivery, StaticPodDelivery):
         found.add(f"its port {declared.delivery.port}")
         found.add(f"its user {declared.delivery.user}")
     return found
 
 
 def _in_one_line(error: BaseException) -> str:
-    """The error as part of a sentence: it is shown on terminals, and others wrote it."""
+    """The error on one line, printable: it comes from code of others and is shown on terminals."""
     said = " ".join(f"{type(error).__name__}: {error}".split())
     return "".join(letter for letter in said if letter.isprintable())[:500]
 
 
 def _distribution(entry: "EntryPoint") -> str:
     name = entry.dist.name if entry.dist is not None else None
-    # None is also the name of a distribution that was removed by halves.
+    # The name is None if the distribution was removed only in part.
     return name or "an unknown distribution"
 
 

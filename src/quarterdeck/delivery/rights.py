@@ -1,29 +1,29 @@
-"""What an operator may do, as RBAC objects: only what it does. Pure.
+"""The roles of an operator, with only the rights that it needs. Pure.
 
-Most rights follow from what it asks its manager for. Those on its Lease and on events are the same
-for each. What a declaration lists comes on top.
+Most rights follow from what its `setup` asks the manager for. Rights for its Lease and for events
+are the same for each operator. The declaration can add more.
 """
 
 from collections.abc import Iterable, Iterator
 
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.uses import Use
-from quarterdeck.delivery.declaration import Declaration, Rule, StaticPod
+from quarterdeck.delivery.declaration import Declaration, PolicyRule, StaticPodDelivery
 
 GROUP = "rbac.authorization.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-"""In the order in which a role lists them."""
+"""The verbs in the order of a role."""
 EVENTS_WITHOUT_NAMESPACE = "default"
-"""Where events about objects without a namespace are."""
+"""The namespace of events about cluster-scoped objects."""
 
 
-def rules(declared: Declaration, uses: Iterable[Use]) -> list[Rule]:
-    """All rights of an operator but those on its Lease."""
+def rules(declared: Declaration, uses: Iterable[Use]) -> list[PolicyRule]:
+    """All rights of an operator except those for its Lease."""
     uses = tuple(uses)
-    return [*map(_of_use, uses), *_telling(uses), *declared.rights]
+    return [*map(_rule_of_use, uses), *_event_rules(uses), *declared.rights]
 
 
 def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
@@ -31,21 +31,21 @@ def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
     if declared.cluster_admin:
         return [_binding(declared, declared.field_manager, role="cluster-admin")]
     objects: list[Object] = []
-    by_namespace: dict[str, list[Rule]] = {}
+    by_namespace: dict[str, list[PolicyRule]] = {}
     for rule in rules(declared, uses):
         by_namespace.setdefault(rule.namespace, []).append(rule)
     for namespace, some in sorted(by_namespace.items()):
         objects += _role_and_binding(declared, declared.field_manager, some, namespace)
     if declared.account:
-        lease = _election(declared.account)
+        lease = _lease_rules(declared.account)
         name = f"{declared.account}-lease"
         objects += _role_and_binding(declared, name, lease, declared.namespace)
     return objects
 
 
-def _of_use(use: Use) -> Rule:
+def _rule_of_use(use: Use) -> PolicyRule:
     resource = use.resource.plural
-    return Rule(
+    return PolicyRule(
         group=use.resource.group,
         resources=(f"{resource}/{use.subresource}" if use.subresource else resource,),
         verbs=tuple(sorted(use.verbs, key=VERBS.index)),
@@ -54,15 +54,15 @@ def _of_use(use: Use) -> Rule:
     )
 
 
-def _telling(uses: Iterable[Use]) -> Iterator[Rule]:
-    """What events about the objects that the operator watches need, and where."""
+def _event_rules(uses: Iterable[Use]) -> Iterator[PolicyRule]:
+    """The rights for events about the objects that the operator watches."""
     places = {
         use.namespace if use.resource.namespaced else EVENTS_WITHOUT_NAMESPACE
         for use in uses
         if "watch" in use.verbs
     }
     for namespace in ("",) if "" in places else sorted(places):
-        yield Rule(
+        yield PolicyRule(
             group="events.k8s.io",
             resources=("events",),
             verbs=("create", "patch"),
@@ -70,15 +70,15 @@ def _telling(uses: Iterable[Use]) -> Iterator[Rule]:
         )
 
 
-def _election(name: str) -> Iterator[Rule]:
-    """What electing a leader needs."""
+def _lease_rules(name: str) -> Iterator[PolicyRule]:
+    """The rights for leader election."""
     group, resources = "coordination.k8s.io", ("leases",)
-    yield Rule(group=group, resources=resources, verbs=("create",))
-    yield Rule(group=group, resources=resources, names=(name,), verbs=("get", "update"))
+    yield PolicyRule(group=group, resources=resources, verbs=("create",))
+    yield PolicyRule(group=group, resources=resources, names=(name,), verbs=("get", "update"))
 
 
 def _role_and_binding(
-    declared: Declaration, name: str, some: Iterable[Rule], namespace: str
+    declared: Declaration, name: str, some: Iterable[PolicyRule], namespace: str
 ) -> list[Object]:
     role: Object = {
         "apiVersion": API_VERSION,
@@ -90,7 +90,7 @@ def _role_and_binding(
 
 
 def _binding(declared: Declaration, name: str, *, role: str = "", namespace: str = "") -> Object:
-    """A binding to the operator's account, of the role that is named like it or of another."""
+    """A binding of a role to the operator's account; by default of the role with the same name."""
     kind = "Role" if namespace else "ClusterRole"
     return {
         "apiVersion": API_VERSION,
@@ -102,8 +102,8 @@ def _binding(declared: Declaration, name: str, *, role: str = "", namespace: str
 
 
 def _subject(declared: Declaration) -> Object:
-    if isinstance(declared.delivery, StaticPod):
-        # It signs in with a client certificate, so that it needs no service accounts.
+    if isinstance(declared.delivery, StaticPodDelivery):
+        # It authenticates with a client certificate, so it needs no ServiceAccount.
         return {"apiGroup": GROUP, "kind": "User", "name": declared.delivery.user}
     return {
         "kind": "ServiceAccount",
@@ -112,7 +112,7 @@ def _subject(declared: Declaration) -> Object:
     }
 
 
-def _rule(rule: Rule) -> Object:
+def _rule(rule: PolicyRule) -> Object:
     names = {"resourceNames": list(rule.names)} if rule.names else {}
     return {
         "apiGroups": [rule.group],

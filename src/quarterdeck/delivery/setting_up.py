@@ -1,4 +1,4 @@
-"""Setting an operator up: for a manager that runs it, or to find out what it asks for."""
+"""Calls the `setup` of an operator, to run it or to record what it asks for."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def set_up(declared: Declaration, options: Mapping[str, Any], manager: "Manager") -> None:
-    """Import an operator and let it add its controllers; options are fields of its settings."""
+    """Import an operator and call its `setup`; `options` are the fields of its settings."""
     setup = load(declared.setup)
     if declared.settings:
-        options_of(declared)  # raises for settings that no option can be made of
+        options_of(declared)  # raises if a setting cannot be an option
         setup(manager, load(declared.settings)(**options))
     else:
         setup(manager)
@@ -23,7 +23,7 @@ def set_up(declared: Declaration, options: Mapping[str, Any], manager: "Manager"
 
 @cache
 def uses(declared: Declaration) -> tuple["Use", ...]:
-    """What the operator asks its manager for with the settings that it has by itself."""
+    """What the operator's `setup` asks the manager for with default settings."""
     from quarterdeck.controller import recorded_uses
 
     return recorded_uses(partial(set_up, declared, {}))

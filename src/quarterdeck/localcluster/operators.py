@@ -17,7 +17,8 @@ import msgspec
 
 from quarterdeck.api.definition import definition
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPod
+from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
+from quarterdeck.delivery.deliverable import trouble
 from quarterdeck.delivery.files import kinds, text
 from quarterdeck.delivery.manifests import (
     CREDENTIALS,
@@ -30,7 +31,6 @@ from quarterdeck.delivery.manifests import (
     static_pod,
 )
 from quarterdeck.delivery.registry import installed
-from quarterdeck.delivery.soundness import trouble
 from quarterdeck.localcluster import static_pods
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.components import THIS_MACHINE
@@ -83,7 +83,7 @@ def deploy_operator(
             apply(cluster, [workload])
             where = (f"deployment/{declared.account}", f"--namespace={declared.namespace}")
             cluster.kubectl("rollout", "status", *where, f"--timeout={READY_TIMEOUT}s")
-        case StaticPod() as delivery:
+        case StaticPodDelivery() as delivery:
             pod = local_static_pod(static_pod(declared, delivery), wanted)
             _add_static_pod(cluster, pod, delivery.user)
             _wait_ready(cluster, declared)
@@ -130,7 +130,7 @@ def log_target(declared: Declaration) -> tuple[str, ...]:
     For a Deployment kubectl would choose any one pod, and perhaps not the leader.
     """
     namespace = f"--namespace={declared.namespace}"
-    if isinstance(declared.delivery, StaticPod):
+    if isinstance(declared.delivery, StaticPodDelivery):
         return namespace, pod_name(declared)
     return namespace, f"--selector=app={declared.account}", "--prefix"
 

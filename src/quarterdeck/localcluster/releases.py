@@ -16,11 +16,11 @@ from msgspec import structs
 
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration, Deployed
+from quarterdeck.delivery.deliverable import troubles
 from quarterdeck.delivery.files import payload_files
 from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.delivery.payload import component_prefix
 from quarterdeck.delivery.registry import installed
-from quarterdeck.delivery.soundness import troubles
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.operators import create_if_missing, with_changes

@@ -34,7 +34,7 @@ text { fill: currentColor; }
 """
 
 
-class _Column(msgspec.Struct, frozen=True):
+class _GraphColumn(msgspec.Struct, frozen=True):
     title: str
     nodes: list[Node]
     starts_stage: bool
@@ -82,14 +82,14 @@ def to_svg(graph: Graph, title: str) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _columns(graph: Graph) -> Iterator[_Column]:
+def _columns(graph: Graph) -> Iterator[_GraphColumn]:
     for stage in graph.stages():
         for start in range(0, len(stage), _ROWS):
             nodes = stage[start : start + _ROWS]
             first = start == 0
             levelled = graph.mode is Mode.UPDATING and first
             title = _level_title(nodes[0].run_level) if levelled else ""
-            yield _Column(title, nodes, first)
+            yield _GraphColumn(title, nodes, first)
 
 
 def _box(node: Node, label: str, x: float, y: float, width: float) -> list[str]:

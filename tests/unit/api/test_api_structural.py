@@ -12,7 +12,7 @@ from quarterdeck.api.schema import (
     LIST_SET,
     NULLABLE,
     OPAQUE,
-    Rule,
+    ValidationRule,
     default,
     items,
     list_map,
@@ -139,7 +139,11 @@ INNER: dict[str, Any] = {
             id="an enum with the server's default",
         ),
         pytest.param(
-            Annotated[int, rules(Rule("self > 0", "be positive")), rules(Rule("self < 9", "big"))],
+            Annotated[
+                int,
+                rules(ValidationRule("self > 0", "be positive")),
+                rules(ValidationRule("self < 9", "big")),
+            ],
             {
                 "type": "integer",
                 "format": "int64",
@@ -151,7 +155,7 @@ INNER: dict[str, Any] = {
             id="rules add up",
         ),
         pytest.param(
-            Annotated[Inner, rules(Rule("\n  a\n  || b\n", "m", ".mustBe"))],
+            Annotated[Inner, rules(ValidationRule("\n  a\n  || b\n", "m", ".mustBe"))],
             INNER
             | {
                 "x-kubernetes-validations": [

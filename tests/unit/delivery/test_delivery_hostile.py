@@ -111,7 +111,7 @@ def told(environment: dict[str, str]) -> str:
             id="no option at all",
         ),
         pytest.param(
-            "OPERATOR = operator(delivery=StaticPod(user='evil', port=10270))",
+            "OPERATOR = operator(delivery=StaticPodDelivery(user='evil', port=10270))",
             "its port 10270 is that of staleness of quarterdeck",
             id="our port",
         ),
@@ -197,7 +197,8 @@ def test_ours_are_set_up_before_others(tmp_path: Path) -> None:
             id="a kind that is none",
         ),
         pytest.param(
-            "OBJECTS = ('x', 5)\nparts = (Part(name='p', run_level=5, objects='evil:OBJECTS'),)\n"
+            "OBJECTS = ('x', 5)\n"
+            "parts = (PayloadPart(name='p', run_level=5, objects='evil:OBJECTS'),)\n"
             "OPERATOR = operator(parts=parts)",
             "evil:OBJECTS: 'x': make it an object with apiVersion, kind and metadata.name",
             id="objects that are none",
@@ -216,7 +217,7 @@ def test_ours_are_set_up_before_others(tmp_path: Path) -> None:
         ),
         pytest.param(
             "from quarterdeck.operators.cluster_version.config import OBJECTS\n"
-            "parts = (Part(name='p', run_level=5, objects='evil:OBJECTS'),)\n"
+            "parts = (PayloadPart(name='p', run_level=5, objects='evil:OBJECTS'),)\n"
             "OPERATOR = operator(parts=parts)",
             "the operator cluster-version brings the",
             id="an object of ours",
@@ -228,7 +229,7 @@ def test_a_release_is_made_without_it_and_says_so(tmp_path: Path, source: str, w
     program = (
         "from pathlib import Path\n"
         "from quarterdeck.delivery.registry import installed\n"
-        "from quarterdeck.delivery.soundness import troubles\n"
+        "from quarterdeck.delivery.deliverable import troubles\n"
         "from quarterdeck.localcluster.releases import write_releases\n"
         f"write_releases(Path({str(tmp_path / 'releases')!r}))\n"
         "print(troubles(installed().operators.values()))\n"

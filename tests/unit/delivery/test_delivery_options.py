@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from quarterdeck.cli.main import cli
 from quarterdeck.cli.run_options import given_options, operator_options
 from quarterdeck.delivery.declaration import Declaration
+from quarterdeck.delivery.deliverable import trouble
 from quarterdeck.delivery.options import option, options_of
 from quarterdeck.delivery.registry import Registry, installed
-from quarterdeck.delivery.soundness import trouble
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from quarterdeck.delivery.declaration import (
     Deployed,
     HostPath,
     LocalOption,
-    Part,
-    Rule,
-    StaticPod,
+    PayloadPart,
+    PolicyRule,
+    StaticPodDelivery,
 )
 from quarterdeck.delivery.manifests import (
     account_objects,
@@ -73,7 +73,7 @@ def test_files_are_named_by_run_level_in_the_order_in_which_one_needs_the_other(
 def test_an_annotation_that_a_manifest_has_is_kept_beside_those_by_which_it_counts(
     objects: str,
 ) -> None:
-    part = Part(name="extra", run_level=9, objects=objects)
+    part = PayloadPart(name="extra", run_level=9, objects=objects)
     (obj,) = payload([declared(parts=(part,), profiles=("one",))])["0000_09_extra_02_objects.yaml"]
     assert obj["metadata"]["annotations"] == {
         "release.openshift.io/create-only": "true",
@@ -103,7 +103,7 @@ def test_other_namespaces_come_with_the_operators_own_and_before_its_roles() -> 
 
 def test_a_namespace_with_rights_and_from_nobody_is_named() -> None:
     rights = tuple(
-        Rule(group="", resources=("secrets",), verbs=("list",), namespace=namespace)
+        PolicyRule(group="", resources=("secrets",), verbs=("list",), namespace=namespace)
         for namespace in ("kube-system", "operands", "elsewhere", "")
     )
     mine = declared(rights=rights, other_namespaces=("operands",))
@@ -120,7 +120,7 @@ def test_a_namespace_that_two_operators_share_comes_once_and_first() -> None:
 
 
 def test_a_type_that_two_operators_bring_comes_once_and_files_of_one_name_are_joined() -> None:
-    part = Part(name="shared", run_level=10, kinds=(NOTES,))
+    part = PayloadPart(name="shared", run_level=10, kinds=(NOTES,))
     other = declared(name="other", account="other-operator", namespace="other", kinds=(NOTES,))
     made = payload(
         [declared(parts=(part,), component="x"), msgspec.structs.replace(other, component="x")]
@@ -174,10 +174,16 @@ def test_what_could_not_be_delivered_cannot_be_declared(fields: dict[str, Any], 
         ),
         pytest.param(Deployed, {"image": ""}, "delivery.image: '': write one line", id="an image"),
         pytest.param(
-            StaticPod, {"user": "", "port": 1}, "delivery.user: '': write one line", id="a user"
+            StaticPodDelivery,
+            {"user": "", "port": 1},
+            "delivery.user: '': write one line",
+            id="a user",
         ),
         pytest.param(
-            StaticPod, {"user": "u", "port": 70000}, "delivery.port: 70000: use 1", id="a port"
+            StaticPodDelivery,
+            {"user": "u", "port": 70000},
+            "delivery.port: 70000: use 1",
+            id="a port",
         ),
         pytest.param(
             HostPath,
@@ -192,16 +198,25 @@ def test_what_could_not_be_delivered_cannot_be_declared(fields: dict[str, Any], 
             id="a path that leads up",
         ),
         pytest.param(
-            Part, {"name": "../p", "run_level": 1}, "parts.name: '../p': use lower", id="a file"
+            PayloadPart,
+            {"name": "../p", "run_level": 1},
+            "parts.name: '../p': use lower",
+            id="a file",
         ),
         pytest.param(
-            Part, {"name": "rbac", "run_level": 1}, "the operator's own file", id="our own file"
+            PayloadPart,
+            {"name": "rbac", "run_level": 1},
+            "the operator's own file",
+            id="our own file",
         ),
         pytest.param(
-            Part, {"name": "p", "run_level": -1}, "parts.run_level: -1: use 0 to 99", id="a level"
+            PayloadPart,
+            {"name": "p", "run_level": -1},
+            "parts.run_level: -1: use 0 to 99",
+            id="a level",
         ),
         pytest.param(
-            Rule,
+            PolicyRule,
             {"group": "", "resources": ("pods",), "verbs": ("create",), "names": ("x",)},
             "grant create by a rule of its own",
             id="a create by name",
@@ -222,18 +237,18 @@ def test_what_no_cluster_would_take_cannot_be_declared(
 
 
 def test_two_parts_of_one_name_would_be_one_file() -> None:
-    parts = (Part(name="p", run_level=1), Part(name="p", run_level=2))
+    parts = (PayloadPart(name="p", run_level=1), PayloadPart(name="p", run_level=2))
     with pytest.raises(ValueError, match=r"parts\.name: 'p': there are two"):
         declared(parts=parts)
 
 
 def test_what_is_no_deployment_is_in_no_payload() -> None:
-    static = declared(delivery=StaticPod(user="system:mine", port=1234))
+    static = declared(delivery=StaticPodDelivery(user="system:mine", port=1234))
     assert list(payload([static, declared(name="by-hand", delivery=None)])) == ["image-references"]
 
 
-@pytest.mark.parametrize("delivery", [Deployed(), StaticPod(user="system:mine", port=1234)])
-def test_every_operator_has_a_memory_limit(delivery: Deployed | StaticPod) -> None:
+@pytest.mark.parametrize("delivery", [Deployed(), StaticPodDelivery(user="system:mine", port=1234)])
+def test_every_operator_has_a_memory_limit(delivery: Deployed | StaticPodDelivery) -> None:
     made = workload(declared(delivery=delivery)) or {}
     pod = made["spec"]["template"]["spec"] if isinstance(delivery, Deployed) else made["spec"]
     (container,) = pod["containers"]

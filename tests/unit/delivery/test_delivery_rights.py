@@ -8,7 +8,7 @@ from tests.places import DEPLOY
 
 from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES, Object
 from quarterdeck.controller.uses import Use, Verb
-from quarterdeck.delivery.declaration import Declaration, Deployed, Rule
+from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule
 from quarterdeck.delivery.registry import installed
 from quarterdeck.delivery.rights import role_objects, rules
 from quarterdeck.delivery.setting_up import uses
@@ -25,7 +25,7 @@ WATCH: frozenset[Verb] = frozenset({"watch", "list"})
 OURS = [one for one in installed().of("quarterdeck") if not one.cluster_admin]
 
 
-def events(made: list[Rule]) -> list[str]:
+def events(made: list[PolicyRule]) -> list[str]:
     return [rule.namespace for rule in made if rule.resources == ("events",)]
 
 
@@ -86,7 +86,7 @@ def test_a_role_is_as_narrow_as_what_was_asked_for() -> None:
 
 
 def test_what_cannot_be_derived_comes_on_top() -> None:
-    nodes = Rule(group="", resources=("nodes",), verbs=("get",))
+    nodes = PolicyRule(group="", resources=("nodes",), verbs=("get",))
     declared = Declaration(
         name="mine", title="Mine", setup="nowhere:setup", namespace="mine", rights=(nodes,)
     )

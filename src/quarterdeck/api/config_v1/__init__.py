@@ -1,4 +1,4 @@
-"""The cluster's own configuration and state: `config.openshift.io/v1`."""
+"""The configuration and state of the cluster: `config.openshift.io/v1`."""
 
 from quarterdeck.api.config_v1.cluster_operator import (
     CLUSTER_OPERATORS,

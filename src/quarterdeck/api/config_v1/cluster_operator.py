@@ -1,4 +1,4 @@
-"""ClusterOperator: how an operator tells the cluster how it is."""
+"""ClusterOperator: an operator's report of its health."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,40 +16,40 @@ from quarterdeck.api.schema import NULLABLE, OPAQUE, list_map
 class ClusterStatusCondition(Part):
     """One aspect of the health of an operator or of the cluster's version.
 
-    Status is free text here, as it always was in this API; True, False and Unknown are its words.
+    The status is not an enum in this API; its values are True, False and Unknown.
     """
 
     type: str
-    """Which aspect: Available, Progressing, Degraded, Upgradeable, sometimes Disabled."""
+    """The aspect: Available, Progressing, Degraded, Upgradeable, sometimes Disabled."""
 
     status: str
     """Whether the condition holds: True, False, or Unknown."""
 
     last_transition_time: datetime
-    """When the status last changed. A new reason or message alone does not move it."""
+    """When the status last changed. A new reason or message alone does not change it."""
 
     reason: str = always("")
-    """Why the status is what it is, in one CamelCase word for programs."""
+    """The reason of the status, one CamelCase word for programs."""
 
     message: str = always("")
-    """The same for people, with details; may have several lines."""
+    """The reason for people, with details; may have several lines."""
 
 
 ClusterStatusConditions = Annotated[tuple[ClusterStatusCondition, ...], list_map("type")]
 
 
 class OperandVersion(Part):
-    """The version of one thing that the operator runs."""
+    """The version of one operand."""
 
     name: str
-    """What has the version; `operator` is the operator itself."""
+    """The operand's name; `operator` is the operator itself."""
 
     version: str
-    """The version that runs everywhere. While a roll-out is under way this is still the old one."""
+    """The version that runs everywhere; during a roll-out this is still the old one."""
 
 
 class ObjectReference(Part):
-    """An object, or all objects of a kind, that tell more about an operator."""
+    """An object, or all objects of a kind, with more information about an operator."""
 
     group: str
     """The API group; empty for the core group."""
@@ -58,10 +58,10 @@ class ObjectReference(Part):
     """The plural name of the kind in that group, in lower case."""
 
     namespace: str | None = None
-    """Where the object is; absent for a cluster-scoped one."""
+    """The object's namespace; absent for a cluster-scoped one."""
 
     name: str
-    """Which object; empty for all in the namespace."""
+    """The object's name; empty for all objects in the namespace."""
 
 
 class ClusterOperatorSpec(Part):
@@ -69,20 +69,20 @@ class ClusterOperatorSpec(Part):
 
 
 class ClusterOperatorStatus(Part):
-    """What the operator says about itself."""
+    """The operator's report."""
 
     conditions: ClusterStatusConditions = ()
     """The operator's health, one condition per aspect."""
 
     versions: tuple[OperandVersion, ...] = ()
-    """What runs in which version. An update is over when all of them have arrived at the
-    release's versions."""
+    """The versions of the operands. An update is complete when all have reached the versions of the
+    release."""
 
     related_objects: tuple[ObjectReference, ...] = ()
-    """What to look at, or to collect, when something is wrong with the operator."""
+    """The objects to look at, or to collect, if something is wrong with the operator."""
 
     extension: Annotated[dict[str, Any] | None, NULLABLE, OPAQUE] = None
-    """Anything else that the operator reports, in a form of its own."""
+    """Anything else that the operator reports, in its own format."""
 
 
 class ClusterOperator(TypedObject):
@@ -99,7 +99,7 @@ class ClusterOperator(TypedObject):
     """Empty: an operator is configured by its own kinds."""
 
     status: ClusterOperatorStatus = ClusterOperatorStatus()
-    """What the operator says about itself."""
+    """The operator's report."""
 
 
 CLUSTER_OPERATORS = CustomResource(
@@ -126,9 +126,7 @@ CLUSTER_OPERATORS = CustomResource(
             name="Since",
             column_type="date",
         ),
-        condition_column(
-            "Degraded", "What is wrong, if something is.", show="message", name="Message"
-        ),
+        condition_column("Degraded", "What is wrong, if anything.", show="message", name="Message"),
     ),
     profiles=ALL_PROFILES,
 )

@@ -1,6 +1,6 @@
-"""ClusterVersion: which release the cluster is to run, and which it runs.
+"""ClusterVersion: the desired release of the cluster, and the current one.
 
-The updates it can move to, and their risks, are in `cluster_version_updates`.
+The possible updates, and their risks, are in `cluster_version_updates`.
 """
 
 from datetime import datetime
@@ -22,11 +22,11 @@ from quarterdeck.api.custom_resource import (
     condition_column,
 )
 from quarterdeck.api.meta import Part, TypedObject, always
-from quarterdeck.api.schema import NULLABLE, Rule, items, list_map, one_of, rules
+from quarterdeck.api.schema import NULLABLE, ValidationRule, items, list_map, one_of, rules
 
 
 class Capability(StrEnum):
-    """An optional part of the cluster, which can be left out."""
+    """An optional part of the cluster."""
 
     OPENSHIFT_SAMPLES = "openshift-samples"
     BAREMETAL = "baremetal"
@@ -48,7 +48,7 @@ class Capability(StrEnum):
 
 
 class CapabilitySet(StrEnum):
-    """The capabilities that a release line came with, under one name."""
+    """A named set of capabilities, those of a release line."""
 
     NONE = "None"
     V4_11 = "v4.11"
@@ -63,7 +63,7 @@ class CapabilitySet(StrEnum):
 
 
 class UpdateState(StrEnum):
-    """How far an update came."""
+    """Whether an update is complete."""
 
     COMPLETED = "Completed"
     PARTIAL = "Partial"
@@ -71,20 +71,20 @@ class UpdateState(StrEnum):
 
 CapabilityName = Annotated[str, one_of(Capability)]
 
-IMAGE_OR_ARCHITECTURE = Rule(
+IMAGE_OR_ARCHITECTURE = ValidationRule(
     "!has(self.architecture) || !has(self.image) || self.architecture == '' || self.image == ''",
     "architecture and image cannot both be set: an image has its architectures already",
 )
 
-# With has(): where upstream reads an absent version, the server reports a failing rule instead
-# of this message.
-ARCHITECTURE_NEEDS_VERSION = Rule(
+# With has(): upstream's rule fails on an absent version, and the server reports that in place of
+# this message.
+ARCHITECTURE_NEEDS_VERSION = ValidationRule(
     "!has(self.architecture) || self.architecture == ''"
     " || (has(self.version) && self.version != '')",
     "version must be set if architecture is set",
 )
 
-MARKETPLACE_NEEDS_OLM = Rule(
+MARKETPLACE_NEEDS_OLM = ValidationRule(
     """
     !has(self.spec.capabilities)
     || !has(self.spec.capabilities.additionalEnabledCapabilities)
@@ -106,24 +106,24 @@ class CapabilitiesSpec(Part):
     """The optional parts that are wanted."""
 
     baseline_capability_set: Annotated[str | None, one_of(CapabilitySet)] = None
-    """The capabilities to start from. Absent, they are those of the running release, vCurrent."""
+    """The base set of capabilities. If absent, it is vCurrent, that of the running release."""
 
     additional_enabled_capabilities: tuple[CapabilityName, ...] = ()
-    """Capabilities to have besides those of the baseline."""
+    """Capabilities in addition to the base set."""
 
 
 class CapabilitiesStatus(Part):
-    """The optional parts that are there."""
+    """The optional parts that are present."""
 
     enabled_capabilities: tuple[CapabilityName, ...] = ()
-    """Capabilities that are managed now. One that was ever enabled stays."""
+    """Capabilities that are enabled now. A capability cannot be disabled again."""
 
     known_capabilities: tuple[CapabilityName, ...] = ()
     """Capabilities that the running release knows."""
 
 
 class ComponentOverride(Part):
-    """An object of the payload that is to be left alone."""
+    """An object of the payload that the operator leaves alone."""
 
     kind: str
     """The object's kind."""
@@ -138,21 +138,21 @@ class ComponentOverride(Part):
     """The object's name."""
 
     unmanaged: bool
-    """True: the object is neither created nor updated any more. Minor updates are held back as
-    long as there is such an entry."""
+    """If true, the object is no longer created or updated. An entry with true blocks minor
+    updates."""
 
 
 class UpdateHistory(Part):
-    """One release that the cluster ran, or tried to."""
+    """A release that the cluster ran, or tried to run."""
 
     state: str
     """Completed once everything of the release was applied, Partial before that."""
 
     started_time: datetime
-    """When the move to this release began."""
+    """When the update to this release started."""
 
     completion_time: Annotated[datetime | None, NULLABLE]
-    """When the release was fully applied, or another took its place; null until then."""
+    """When the release was fully applied or replaced by another; null until then."""
 
     version: str | None = None
     """The release's version, once it is known."""
@@ -161,7 +161,7 @@ class UpdateHistory(Part):
     """The release's image."""
 
     verified: bool
-    """Whether the release was checked to be what it claims to be before it was applied."""
+    """Whether the release was verified before it was applied."""
 
     accepted_risks: str | None = None
     """Warnings that were overridden to start this update."""
@@ -171,18 +171,18 @@ class ClusterVersionSpec(Part):
     """The release that is wanted."""
 
     cluster_id: str = msgspec.field(name="clusterID")
-    """What tells this cluster from all others: a UUID."""
+    """The unique identifier of this cluster, a UUID."""
 
     desired_update: Annotated[
         Update | None, rules(IMAGE_OR_ARCHITECTURE, ARCHITECTURE_NEEDS_VERSION)
     ] = None
-    """The release to move to. Setting it starts an update."""
+    """The release to update to. Setting it starts an update."""
 
     upstream: str | None = None
-    """The update service to ask. Absent, it is the default one."""
+    """The update service. If absent, it is the default one."""
 
     channel: str | None = None
-    """The stream of releases to be offered updates from."""
+    """The channel from which updates are offered."""
 
     capabilities: CapabilitiesSpec | None = None
     """The optional parts that are wanted."""
@@ -190,44 +190,44 @@ class ClusterVersionSpec(Part):
     overrides: Annotated[
         tuple[ComponentOverride, ...], list_map("kind", "group", "namespace", "name")
     ] = ()
-    """Objects of the payload that are to be left alone. For emergencies: nobody repairs or updates
-    them as long as they are listed."""
+    """Objects of the payload that the operator leaves alone. For emergencies: nothing repairs or
+    updates a listed object."""
 
 
 class ClusterVersionStatus(Part):
     """The release that runs, and the updates that are possible."""
 
     desired: Release
-    """The release that the cluster is moving to, or has arrived at."""
+    """The release that the cluster is updating to, or has reached."""
 
     history: tuple[UpdateHistory, ...] = ()
-    """The releases that the cluster ran, newest first. Old entries are pruned; the first, the
-    newest five and the latest completed always stay."""
+    """The releases that the cluster ran, newest first. Old entries are pruned, but not the first,
+    the newest five and the latest completed one."""
 
     observed_generation: int
-    """The `metadata.generation` that was last acted on. Below the object's, a change is still
-    to come."""
+    """The `metadata.generation` that was last acted on. If it is below the object's, a change is
+    pending."""
 
     version_hash: str
-    """A fingerprint of the payload that is being applied; it says when the same version has new
+    """A hash of the payload that is being applied; it changes if the same version has new
     content."""
 
     capabilities: CapabilitiesStatus | None = None
-    """The optional parts that are there."""
+    """The optional parts that are present."""
 
     conditions: ClusterStatusConditions = ()
-    """How the cluster's version is, one condition per aspect: Available, Failing, Progressing,
-    ReleaseAccepted, Upgradeable."""
+    """The state of the cluster's version, one condition per aspect: Available, Failing,
+    Progressing, ReleaseAccepted, Upgradeable."""
 
     available_updates: Annotated[tuple[Release, ...] | None, NULLABLE]
-    """Releases that are recommended to move to. Null while they are not known."""
+    """Recommended updates. Null while they are not known."""
 
     conditional_updates: Annotated[tuple[ConditionalUpdate, ...], items(max_items=500)] = ()
-    """Releases that are recommended only where their known risks do not apply."""
+    """Updates that are recommended only for clusters to which their known risks do not apply."""
 
 
 class ClusterVersion(TypedObject):
-    """The release that the cluster runs or is moving to. The one that counts is named `version`."""
+    """The release that the cluster runs or updates to. The only object in effect is `version`."""
 
     api_version: str = always("config.openshift.io/v1")
     kind: str = always("ClusterVersion")

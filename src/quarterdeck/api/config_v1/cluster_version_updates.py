@@ -1,4 +1,4 @@
-"""The releases a ClusterVersion can move to, and what is known against them."""
+"""The possible updates of a ClusterVersion, and their known risks."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,39 +9,39 @@ from quarterdeck.api.schema import LIST_SET, items, list_map, one_of, text
 
 
 class Architecture(StrEnum):
-    """The architectures of a release: several, or (empty) the one the cluster has."""
+    """The architectures of a release: several, or (empty) that of the cluster."""
 
     MULTI = "Multi"
     SINGLE = ""
 
 
 class RiskRuleType(StrEnum):
-    """How it is found out whether a risk applies to a cluster."""
+    """How to determine whether a risk applies to a cluster."""
 
     ALWAYS = "Always"
     PROMQL = "PromQL"
 
 
 class Update(Part):
-    """A release to move to. Either a version or an image says which."""
+    """A release to update to, by version or by image."""
 
     architecture: Annotated[str | None, one_of(Architecture)] = None
-    """Multi moves the cluster to the release for several architectures; needs a version, and no
-    image. Empty or absent keeps what the cluster has."""
+    """Multi updates to the release for several architectures; it needs a version and no image.
+    Empty or absent keeps the architecture of the cluster."""
 
     version: str | None = None
-    """The release's version. With an image too, the image must have this version."""
+    """The release's version. If an image is set too, it must have this version."""
 
     image: str | None = None
-    """The release's image, for one that is not among the known updates."""
+    """The release's image, for a release that is not among the known updates."""
 
     force: bool | None = None
-    """Move even if the release fails its verification or the cluster says that it is not
-    upgradeable. This can break the cluster beyond repair."""
+    """Update even if the release fails verification or the cluster is not upgradeable. This can
+    break the cluster beyond repair."""
 
 
 class Release(Part):
-    """A release: its version, its image, and where to read about it."""
+    """A release: its version, its image, and its documentation."""
 
     architecture: Annotated[str | None, one_of(Architecture)] = None
     """Multi for a release for several architectures."""
@@ -53,49 +53,49 @@ class Release(Part):
     """The release's image."""
 
     url: str | None = None
-    """Where to read about the release."""
+    """The URL of the release's documentation."""
 
     channels: Annotated[tuple[str, ...], LIST_SET] = ()
-    """The streams of releases that this one is part of."""
+    """The channels that this release is part of."""
 
 
 class PromQLClusterCondition(Part):
-    """A question about the cluster, asked of its monitoring."""
+    """A query to the cluster's monitoring."""
 
     promql: str
-    """The query. 1 means that the cluster matches, 0 that it does not; any other answer means that
-    nobody knows."""
+    """The query. 1 means that the cluster matches, 0 that it does not; any other result means
+    unknown."""
 
 
 class ClusterCondition(Part):
     """A rule that matches some clusters."""
 
     type: Annotated[str, one_of(RiskRuleType)]
-    """Always matches every cluster; PromQL asks the cluster's monitoring."""
+    """Always matches every cluster; PromQL queries the cluster's monitoring."""
 
     promql: PromQLClusterCondition | None = None
-    """The question, for the type PromQL."""
+    """The query, for the type PromQL."""
 
 
 class ConditionalUpdateRisk(Part):
-    """Something that is known to go wrong on some clusters with a release."""
+    """A known problem of a release on some clusters."""
 
     url: Annotated[str, text(format="uri", min_length=1)]
-    """Where to read about the risk."""
+    """The URL of the risk's documentation."""
 
     name: Annotated[str, text(min_length=1)]
     """The risk's name, in CamelCase."""
 
     message: Annotated[str, text(min_length=1)]
-    """What goes wrong, and for whom, for people."""
+    """What goes wrong and for which clusters, for people."""
 
     matching_rules: Annotated[tuple[ClusterCondition, ...], items(min_items=1)]
-    """Which clusters the risk applies to. The rules are tried in order, and the first that gives
-    an answer decides."""
+    """The clusters to which the risk applies. The rules are evaluated in order; the first with a
+    result decides."""
 
 
 class ConditionalUpdate(Part):
-    """A release that is recommended only where its known risks do not apply."""
+    """An update that is recommended only for clusters to which its known risks do not apply."""
 
     release: Release
     """The release."""
@@ -103,7 +103,7 @@ class ConditionalUpdate(Part):
     risks: Annotated[
         tuple[ConditionalUpdateRisk, ...], items(min_items=1, max_items=200), list_map("name")
     ]
-    """What is known against it. Where one of them applies, the release is not recommended."""
+    """The known risks. If one applies to the cluster, the update is not recommended."""
 
     conditions: Conditions = ()
-    """What was found out for this cluster. Known so far: Recommended."""
+    """The result for this cluster. The only type is Recommended."""

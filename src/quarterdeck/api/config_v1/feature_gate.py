@@ -1,7 +1,7 @@
-"""FeatureGate: which features are on.
+"""FeatureGate: which features are enabled.
 
-Which gates a feature set turns on is a table in the release, and the cluster version operator's
-work; here is only how it is asked for and reported.
+The gates of a feature set are a table in the release, which the cluster version operator evaluates.
+Here are only the spec and the status.
 """
 
 from enum import StrEnum
@@ -10,11 +10,11 @@ from typing import Annotated
 from quarterdeck.api.conditions import Conditions
 from quarterdeck.api.custom_resource import ALL_PROFILES, Column, CustomResource
 from quarterdeck.api.meta import Part, TypedObject, always
-from quarterdeck.api.schema import NULLABLE, Rule, list_map, one_of, rules, text
+from quarterdeck.api.schema import NULLABLE, ValidationRule, list_map, one_of, rules, text
 
 
 class FeatureSet(StrEnum):
-    """Which features a cluster wants, as a whole. Default is written as an empty string."""
+    """A named set of features. Default is an empty string."""
 
     CUSTOM_NO_UPGRADE = "CustomNoUpgrade"
     DEV_PREVIEW_NO_UPGRADE = "DevPreviewNoUpgrade"
@@ -25,21 +25,23 @@ class FeatureSet(StrEnum):
 
 FeatureGateName = Annotated[str, text(pattern=r"^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+\.?$")]
 
-NO_WAY_BACK = (
-    Rule("oldSelf != 'CustomNoUpgrade' || self == oldSelf", "CustomNoUpgrade may not be changed"),
-    Rule(
+IRREVERSIBLE_CHANGES = (
+    ValidationRule(
+        "oldSelf != 'CustomNoUpgrade' || self == oldSelf", "CustomNoUpgrade may not be changed"
+    ),
+    ValidationRule(
         "oldSelf != 'TechPreviewNoUpgrade' || self == oldSelf",
         "TechPreviewNoUpgrade may not be changed",
     ),
-    Rule(
+    ValidationRule(
         "oldSelf != 'DevPreviewNoUpgrade' || self == oldSelf",
         "DevPreviewNoUpgrade may not be changed",
     ),
-    Rule("oldSelf != 'OKD' || self != ''", "OKD cannot transition to Default"),
+    ValidationRule("oldSelf != 'OKD' || self != ''", "OKD cannot transition to Default"),
 )
-"""Changes of the feature set that a cluster could not take back."""
+"""The rules against changes of the feature set that cannot be undone."""
 
-STAYS = Rule(
+FEATURE_SET_STAYS = ValidationRule(
     "!has(oldSelf.featureSet) || has(self.featureSet)",
     ".spec.featureSet cannot be removed",
     ".featureSet",
@@ -47,74 +49,74 @@ STAYS = Rule(
 
 
 class CustomFeatureGates(Part):
-    """Gates turned on and off one by one."""
+    """Individually enabled and disabled gates."""
 
     enabled: tuple[FeatureGateName, ...] = ()
-    """Gates to turn on."""
+    """Gates to enable."""
 
     disabled: tuple[FeatureGateName, ...] = ()
-    """Gates to turn off."""
+    """Gates to disable."""
 
 
 class FeatureGateSpec(Part):
     """The features that are wanted."""
 
-    feature_set: Annotated[str | None, one_of(FeatureSet), rules(*NO_WAY_BACK)] = None
-    """Which set of features is on; empty is the default set. A set with NoUpgrade in its name
-    cannot be left again, and holds back minor updates for as long as the cluster lives."""
+    feature_set: Annotated[str | None, one_of(FeatureSet), rules(*IRREVERSIBLE_CHANGES)] = None
+    """The enabled set of features; empty is the default set. A set with NoUpgrade in its name
+    cannot be changed again, and blocks minor updates for the lifetime of the cluster."""
 
     custom_no_upgrade: Annotated[CustomFeatureGates | None, NULLABLE] = None
-    """Gates turned on and off one by one. It counts only where the feature set is
+    """Individually enabled and disabled gates, in effect only if the feature set is
     CustomNoUpgrade."""
 
     @property
     def effective_feature_set(self) -> str:
-        """The feature set, where absent means the default one."""
+        """The feature set; if absent, the default one."""
         return self.feature_set or FeatureSet.DEFAULT
 
 
 class FeatureGateAttributes(Part):
-    """A gate that is known to a version."""
+    """A gate that a version knows."""
 
     name: FeatureGateName
     """The gate's name."""
 
 
 class FeatureGateDetails(Part):
-    """What the gates are for one version of the cluster."""
+    """The gates of one version of the cluster."""
 
     version: str
-    """The version for which this holds, as in ClusterVersion's `status.desired.version`."""
+    """The version of the gates, as in ClusterVersion's `status.desired.version`."""
 
     enabled: tuple[FeatureGateAttributes, ...] = ()
-    """Gates that are on."""
+    """Enabled gates."""
 
     disabled: tuple[FeatureGateAttributes, ...] = ()
-    """Gates that are off."""
+    """Disabled gates."""
 
 
 class FeatureGateStatus(Part):
-    """The features that are on."""
+    """The enabled features."""
 
     conditions: Conditions = ()
-    """The state of this object, one condition per aspect. Known so far: DeterminationDegraded."""
+    """The state of this object. The only type is DeterminationDegraded."""
 
     feature_gates: Annotated[tuple[FeatureGateDetails, ...], list_map("version")] = ()
-    """For each version that runs somewhere in the cluster, its gates. A component reads the entry
-    of its own version; where there is none, all its gates are as if off."""
+    """The gates of each version that runs in the cluster. A component reads the entry of its own
+    version; without one, all its gates are disabled."""
 
 
 class FeatureGate(TypedObject):
-    """Which features are on in the cluster. The one that counts is named `cluster`."""
+    """The enabled features of the cluster. The only object in effect is `cluster`."""
 
     api_version: str = always("config.openshift.io/v1")
     kind: str = always("FeatureGate")
 
-    spec: Annotated[FeatureGateSpec, rules(STAYS)]
+    spec: Annotated[FeatureGateSpec, rules(FEATURE_SET_STAYS)]
     """The features that are wanted."""
 
     status: FeatureGateStatus = FeatureGateStatus()
-    """The features that are on."""
+    """The enabled features."""
 
 
 FEATURE_GATES = CustomResource(
@@ -124,6 +126,6 @@ FEATURE_GATES = CustomResource(
     plural="featuregates",
     namespaced=False,
     type=FeatureGate,
-    columns=(Column("Feature-Set", ".spec.featureSet", "The set of features that is on."),),
+    columns=(Column("Feature-Set", ".spec.featureSet", "The enabled set of features."),),
     profiles=ALL_PROFILES,
 )

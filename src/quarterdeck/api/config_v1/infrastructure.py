@@ -1,6 +1,6 @@
-"""Infrastructure: what the cluster stands on.
+"""Infrastructure: the platform of the cluster.
 
-The platforms' own details are in `platforms`.
+The details of the platforms are in `platforms`.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ from quarterdeck.api.schema import default, one_of
 
 
 class ControlPlaneTopology(StrEnum):
-    """How many machines the control plane runs on."""
+    """On how many machines the control plane runs."""
 
     HIGHLY_AVAILABLE = "HighlyAvailable"
     HIGHLY_AVAILABLE_ARBITER = "HighlyAvailableArbiter"
@@ -25,14 +25,14 @@ class ControlPlaneTopology(StrEnum):
 
 
 class InfrastructureTopology(StrEnum):
-    """How many machines infrastructure services run on."""
+    """On how many machines infrastructure services run."""
 
     HIGHLY_AVAILABLE = "HighlyAvailable"
     SINGLE_REPLICA = "SingleReplica"
 
 
 class CPUPartitioning(StrEnum):
-    """Which nodes keep CPUs for the cluster's own work."""
+    """Which nodes reserve CPUs for the cluster's own workloads."""
 
     NONE = "None"
     ALL_NODES = "AllNodes"
@@ -49,66 +49,66 @@ class ConfigMapFileReference(Part):
 
 
 class InfrastructureSpec(Part):
-    """What the installer, or an administrator, said about the platform."""
+    """The platform's configuration by the installer or an administrator."""
 
     cloud_config: ConfigMapFileReference | None = None
-    """Where the configuration for the cloud provider's integration is, if there is one."""
+    """The configuration of the cloud provider's integration, if there is one."""
 
     platform_spec: PlatformSpec = PlatformSpec()
-    """What is wanted of the platform."""
+    """The desired configuration of the platform."""
 
 
 class InfrastructureStatus(Part):
-    """What was found out about the platform, and does not change."""
+    """The observed platform, which does not change."""
 
     infrastructure_name: str | None = None
-    """A name for the cluster's resources at its provider; derived from the cluster's name."""
+    """The name of the cluster's resources at its provider; derived from the cluster's name."""
 
     platform: Annotated[str | None, one_of(PlatformType)] = None
-    """The platform, where `platformStatus.type` is not yet set. Older clusters have only this."""
+    """The platform, if `platformStatus.type` is not set. Older clusters have only this field."""
 
     platform_status: PlatformStatus | None = None
-    """What was found out about the platform."""
+    """The observed platform."""
 
     etcd_discovery_domain: str | None = None
-    """The domain for SRV records of etcd. Nobody reads it any more."""
+    """The domain of etcd's SRV records. Not used any more."""
 
     api_server_url: str | None = msgspec.field(default=None, name="apiServerURL")
-    """The URL of the API server for users and clients outside."""
+    """The URL of the API server for users and external clients."""
 
     api_server_internal_url: str | None = msgspec.field(default=None, name="apiServerInternalURI")
-    """The URL of the API server for nodes and the cluster's own parts."""
+    """The URL of the API server for nodes and components of the cluster."""
 
     control_plane_topology: Annotated[
         str | None, one_of(ControlPlaneTopology), default("HighlyAvailable")
     ] = None
-    """How many machines the control plane runs on. External: it runs elsewhere, as in a hosted
+    """On how many machines the control plane runs. External: it runs outside, as in a hosted
     cluster."""
 
     infrastructure_topology: Annotated[
         str | None, one_of(InfrastructureTopology), default("HighlyAvailable")
     ] = None
-    """How many machines there are for infrastructure services, such as the router."""
+    """On how many machines infrastructure services run, such as the router."""
 
     cpu_partitioning: Annotated[str | None, one_of(CPUPartitioning), default("None")] = None
-    """Whether nodes keep CPUs for the cluster's own work."""
+    """Whether nodes reserve CPUs for the cluster's own workloads."""
 
 
 class Infrastructure(TypedObject):
-    """What the cluster stands on. The one that counts is named `cluster`."""
+    """The platform of the cluster. The only object in effect is `cluster`."""
 
     api_version: str = always("config.openshift.io/v1")
     kind: str = always("Infrastructure")
 
     spec: InfrastructureSpec
-    """What the installer, or an administrator, said about the platform."""
+    """The platform's configuration by the installer or an administrator."""
 
     status: InfrastructureStatus = InfrastructureStatus()
-    """What was found out about the platform."""
+    """The observed platform."""
 
     @property
     def platform_type(self) -> str:
-        """The platform's type, from the older field where the newer one is not set."""
+        """The platform's type, from the older field if the newer one is not set."""
         newer = self.status.platform_status.type if self.status.platform_status else None
         return newer or self.status.platform or PlatformType.UNSET
 
@@ -125,7 +125,7 @@ INFRASTRUCTURES = CustomResource(
         Column(
             "Control-Plane",
             ".status.controlPlaneTopology",
-            "How many machines the control plane runs on.",
+            "On how many machines the control plane runs.",
         ),
         Column("API", ".status.apiServerURL", "The URL of the API server.", priority=1),
     ),

@@ -1,7 +1,7 @@
-"""The platforms a cluster can stand on.
+"""The platforms of a cluster.
 
-Only bare metal is modelled, because an operator of ours works there. The details of all others
-are kept as they come.
+Only bare metal has types, because one of our operators needs them. The details of all others are
+opaque.
 """
 
 from enum import StrEnum
@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import msgspec
 
 from quarterdeck.api.meta import Part
-from quarterdeck.api.schema import OPAQUE, Rule, default, items, one_of, rules, text
+from quarterdeck.api.schema import OPAQUE, ValidationRule, default, items, one_of, rules, text
 
 
 class PlatformType(StrEnum):
-    """The platforms; the empty one is not known yet."""
+    """The platforms; empty if it is not known yet."""
 
     UNSET = ""
     AWS = "AWS"
@@ -36,39 +36,39 @@ class PlatformType(StrEnum):
 
 
 class LoadBalancerType(StrEnum):
-    """Who balances the load of the API server and of ingress."""
+    """Who manages the load balancer of the API server and of ingress."""
 
     OPENSHIFT_MANAGED = "OpenShiftManagedDefault"
     USER_MANAGED = "UserManaged"
 
 
-ONE_PER_FAMILY = Rule(
+ONE_PER_FAMILY = ValidationRule(
     "size(self) < 2 || !isIP(self[0]) || !isIP(self[1])"
     " || ip(self[0]).family() != ip(self[1]).family()",
     "at most one IPv4 address and one IPv6 address",
 )
-IS_IP = Rule("isIP(self)", "value must be a valid IP address")
-IS_CIDR = Rule("isCIDR(self)", "value must be a valid CIDR network address")
-NO_DUPLICATES = Rule("self.all(x, self.exists_one(y, x == y))", "networks must be unique")
+IS_IP = ValidationRule("isIP(self)", "value must be a valid IP address")
+IS_CIDR = ValidationRule("isCIDR(self)", "value must be a valid CIDR network address")
+NO_DUPLICATES = ValidationRule("self.all(x, self.exists_one(y, x == y))", "networks must be unique")
 
 IPAddress = Annotated[str, text(min_length=1, max_length=39), rules(IS_IP)]
 Network = Annotated[str, text(min_length=1, max_length=43), rules(IS_CIDR)]
 WantedIPs = Annotated[tuple[IPAddress, ...], items(max_items=2), rules(ONE_PER_FAMILY)]
 Networks = Annotated[tuple[Network, ...], items(max_items=32), rules(NO_DUPLICATES)]
 
-KEEPS_API_SERVER_IPS = Rule(
+KEEPS_API_SERVER_IPS = ValidationRule(
     "!has(oldSelf.apiServerInternalIPs) || has(self.apiServerInternalIPs)",
     "apiServerInternalIPs cannot be removed once set",
     ".apiServerInternalIPs",
 )
-KEEPS_INGRESS_IPS = Rule(
+KEEPS_INGRESS_IPS = ValidationRule(
     "!has(oldSelf.ingressIPs) || has(self.ingressIPs)",
     "ingressIPs cannot be removed once set",
     ".ingressIPs",
 )
 
-# Objects from before the rule may break it; they can be kept, not made.
-ONE_PER_FAMILY_FROM_NOW_ON = Rule(
+# Objects that are older than the rule may violate it: they can stay, but not be created.
+ONE_PER_FAMILY_FROM_NOW_ON = ValidationRule(
     f"self == oldSelf || {ONE_PER_FAMILY.rule}", ONE_PER_FAMILY.message
 )
 FoundIPs = Annotated[tuple[str, ...], items(max_items=2), rules(ONE_PER_FAMILY_FROM_NOW_ON)]
@@ -77,15 +77,14 @@ Details = Annotated[dict[str, Any] | None, OPAQUE]
 
 
 class BareMetalSpec(Part):
-    """What is wanted of a bare metal platform."""
+    """The desired configuration of a bare metal platform."""
 
     api_server_internal_ips: WantedIPs = msgspec.field(default=(), name="apiServerInternalIPs")
-    """Addresses at which nodes reach the API server: at most one of each family. They cannot be
-    removed once set."""
+    """Addresses of the API server for nodes, at most one of each family. They cannot be removed
+    once set."""
 
     ingress_ips: WantedIPs = msgspec.field(default=(), name="ingressIPs")
-    """Addresses at which ingress is reached: at most one of each family. They cannot be removed
-    once set."""
+    """Addresses of ingress, at most one of each family. They cannot be removed once set."""
 
     machine_networks: Networks = ()
     """Networks that the machines are in, each as a CIDR."""
@@ -98,41 +97,41 @@ class BareMetalLoadBalancer(Part):
         str | None,
         one_of(LoadBalancerType),
         default("OpenShiftManagedDefault"),
-        rules(Rule("oldSelf == '' || self == oldSelf", "type is immutable once set")),
+        rules(ValidationRule("oldSelf == '' || self == oldSelf", "type is immutable once set")),
     ] = None
-    """OpenShiftManagedDefault: it runs on the cluster's nodes. UserManaged: it is somebody
-    else's. It cannot be changed once set."""
+    """OpenShiftManagedDefault: the load balancer runs on the cluster's nodes. UserManaged: a user
+    manages it. It cannot be changed once set."""
 
 
 class BareMetalStatus(Part):
-    """What was found out about a bare metal platform."""
+    """The observed bare metal platform."""
 
     api_server_internal_ip: str | None = msgspec.field(default=None, name="apiServerInternalIP")
-    """The first of `apiServerInternalIPs`, for older readers."""
+    """The first of `apiServerInternalIPs`, for older clients."""
 
     api_server_internal_ips: FoundIPs = msgspec.field(default=(), name="apiServerInternalIPs")
-    """Addresses at which nodes reach the API server."""
+    """Addresses of the API server for nodes."""
 
     ingress_ip: str | None = msgspec.field(default=None, name="ingressIP")
-    """The first of `ingressIPs`, for older readers."""
+    """The first of `ingressIPs`, for older clients."""
 
     ingress_ips: FoundIPs = msgspec.field(default=(), name="ingressIPs")
-    """Addresses at which ingress is reached."""
+    """Addresses of ingress."""
 
     node_dns_ip: str | None = msgspec.field(default=None, name="nodeDNSIP")
-    """The address of the DNS server that knows the nodes."""
+    """The address of the DNS server with the nodes' names."""
 
     load_balancer: Annotated[
         BareMetalLoadBalancer | None, default({"type": "OpenShiftManagedDefault"})
     ] = None
-    """Who balances the load of the API server and of ingress."""
+    """The load balancer of the API server and of ingress."""
 
     machine_networks: Networks = ()
     """Networks that the machines are in, each as a CIDR."""
 
 
 class PlatformDetails(Part):
-    """The details of platforms that we know nothing about, under their names."""
+    """The opaque details of platforms, by their names."""
 
     alibaba_cloud: Details = None
     """Details of Alibaba Cloud, kept as they come."""
@@ -175,22 +174,22 @@ class PlatformDetails(Part):
 
 
 class PlatformSpec(PlatformDetails):
-    """What is wanted of the platform."""
+    """The desired configuration of the platform."""
 
     type: Annotated[str | None, one_of(PlatformType)] = None
-    """The platform. It decides which of the other fields counts."""
+    """The platform. Only the field of this platform is in effect."""
 
     baremetal: Annotated[BareMetalSpec | None, rules(KEEPS_API_SERVER_IPS, KEEPS_INGRESS_IPS)] = (
         None
     )
-    """What is wanted of a bare metal platform."""
+    """The desired configuration of a bare metal platform."""
 
 
 class PlatformStatus(PlatformDetails):
-    """What was found out about the platform."""
+    """The observed platform."""
 
     type: Annotated[str | None, one_of(PlatformType)] = None
-    """The platform. It decides which of the other fields counts, and never changes."""
+    """The platform, which never changes. Only the field of this platform is in effect."""
 
     baremetal: BareMetalStatus | None = None
-    """What was found out about a bare metal platform."""
+    """The observed bare metal platform."""

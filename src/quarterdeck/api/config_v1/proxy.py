@@ -1,4 +1,4 @@
-"""Proxy: how the cluster reaches the outside."""
+"""Proxy: the cluster's proxy for outgoing requests."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ class ConfigMapNameReference(Part):
 
 
 class ProxySpec(Part):
-    """The proxy that is wanted."""
+    """The desired proxy."""
 
     http_proxy: str | None = None
     """The URL of the proxy for HTTP requests. Empty or absent means none."""
@@ -26,11 +26,11 @@ class ProxySpec(Part):
     """Hosts, domains, addresses and networks to reach without the proxy, separated by commas."""
 
     readiness_endpoints: tuple[str, ...] = ()
-    """URLs that must be reachable through the proxy before it is taken into use."""
+    """URLs that must be reachable through the proxy before it is used."""
 
     trusted_ca: ConfigMapNameReference | None = msgspec.field(default=None, name="trustedCA")
-    """The ConfigMap with the certificates of authorities to trust besides the system's, under the
-    key `ca-bundle.crt`. It is needed where the proxy re-encrypts what passes through it."""
+    """The ConfigMap with certificate authorities to trust in addition to the system's, in the key
+    `ca-bundle.crt`. A proxy that re-encrypts connections needs it."""
 
 
 class ProxyStatus(Part):
@@ -43,17 +43,18 @@ class ProxyStatus(Part):
     """The URL of the proxy in use for HTTPS requests."""
 
     no_proxy: str | None = None
-    """What is reached without the proxy: what was asked for, and the cluster's own networks."""
+    """What is reached without the proxy: the entries of the spec, and the cluster's own
+    networks."""
 
 
 class Proxy(TypedObject):
-    """The cluster-wide proxy. The one that counts is named `cluster`."""
+    """The cluster-wide proxy. The only object in effect is `cluster`."""
 
     api_version: str = always("config.openshift.io/v1")
     kind: str = always("Proxy")
 
     spec: ProxySpec
-    """The proxy that is wanted."""
+    """The desired proxy."""
 
     status: ProxyStatus = ProxyStatus()
     """The proxy that is in use."""

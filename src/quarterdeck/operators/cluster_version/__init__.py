@@ -8,7 +8,7 @@ from quarterdeck.delivery.declaration import (
     InPayload,
     Local,
     LocalOption,
-    Part,
+    PayloadPart,
 )
 
 OPERATOR = Declaration(
@@ -39,7 +39,7 @@ OPERATOR = Declaration(
         "quarterdeck.api.operator_v1alpha1:CLUSTER_VERSION_OPERATORS",
     ),
     parts=(
-        Part(
+        PayloadPart(
             name="config",
             run_level=10,
             kinds=(

@@ -1,6 +1,6 @@
 """Finds cluster operators that no longer update their conditions, and marks those conditions."""
 
-from quarterdeck.delivery.declaration import Declaration, Local, StaticPod
+from quarterdeck.delivery.declaration import Declaration, Local, StaticPodDelivery
 
 OPERATOR = Declaration(
     name="staleness",
@@ -8,7 +8,7 @@ OPERATOR = Declaration(
     setup="quarterdeck.operators.staleness.controller:setup",
     settings="quarterdeck.operators.staleness.settings:Settings",
     namespace="kube-system",
-    delivery=StaticPod(
+    delivery=StaticPodDelivery(
         user="system:quarterdeck:staleness",
         port=10270,
         container="checker",

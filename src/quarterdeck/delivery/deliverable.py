@@ -1,7 +1,7 @@
-"""Whether what an operator declares can be delivered, alone and beside others.
+"""Checks whether an operator can be delivered, alone and together with others.
 
-What it declares is code and data of others. What is wrong with it is told in a sentence, is that
-operator's, and keeps nobody else from being delivered.
+Declarations are code and data of others. A fault is reported in one sentence and affects only that
+operator.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ _Identity = tuple[str, str, str, str]
 
 @cache
 def trouble(declared: Declaration) -> str:
-    """Why nothing can be delivered of what the operator declares; empty when all can."""
+    """Why the operator cannot be delivered; empty if it can."""
     try:
-        uses(declared)  # also of one that has no files
+        uses(declared)  # also for an operator without files
         files([declared])
     except (Exception, SystemExit) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
@@ -29,7 +29,7 @@ def trouble(declared: Declaration) -> str:
 
 
 def troubles(operators: Iterable[Declaration]) -> dict[str, str]:
-    """Why some of these operators cannot be delivered beside those before them, by their names."""
+    """By operator: why it cannot be delivered together with those before it."""
     found: dict[str, str] = {}
     brought: dict[_Identity, tuple[str, Object]] = {}
     for declared in operators:
@@ -47,7 +47,7 @@ def troubles(operators: Iterable[Declaration]) -> dict[str, str]:
 
 
 def _clash(mine: dict[_Identity, Object], brought: dict[_Identity, tuple[str, Object]]) -> str:
-    """Which object another operator brings too, and not just the same; empty when none."""
+    """Which object another operator has too, with other content; empty if none."""
     for key in mine.keys() & brought.keys():
         other, theirs = brought[key]
         if key[1] not in SHARED or _body(theirs) != _body(mine[key]):
@@ -72,6 +72,6 @@ def _objects(declared: Declaration) -> dict[_Identity, Object]:
 
 
 def _body(obj: Object) -> Object:
-    """The object without the annotations, which say only when it counts."""
+    """The object without annotations, which only select clusters."""
     meta = {key: value for key, value in obj["metadata"].items() if key != "annotations"}
     return {**obj, "metadata": meta}

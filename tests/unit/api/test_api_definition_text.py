@@ -1,16 +1,15 @@
-"""The files in deploy/crds, and the program that writes them."""
+"""The files in deploy/crds."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.places import DEPLOY
 
-from quarterdeck.api import generate
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition import definition, root_schema
+from quarterdeck.api.definition_text import definition_text
 from quarterdeck.api.kinds import KINDS
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
 
@@ -20,7 +19,7 @@ DIRECTORY = DEPLOY / "crds"
 def test_the_files_in_the_repository_are_up_to_date() -> None:
     """What is committed is what the types say now."""
     committed = {path.name: path.read_text() for path in DIRECTORY.glob("*.yaml")}
-    wanted = generate.files()
+    wanted = {f"{kind.crd_name}.yaml": definition_text(kind) for kind in KINDS}
     stale = sorted(
         name for name in committed.keys() | wanted.keys() if committed.get(name) != wanted.get(name)
     )
@@ -29,8 +28,7 @@ def test_the_files_in_the_repository_are_up_to_date() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
 def test_a_file_reads_back_as_the_definition(kind: CustomResource[Any]) -> None:
-    text = generate.files()[f"{kind.crd_name}.yaml"]
-    assert yaml.safe_load(text) == definition(kind)
+    assert yaml.safe_load(definition_text(kind)) == definition(kind)
 
 
 def described(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
@@ -62,29 +60,3 @@ def test_the_log_level_crd_is_for_self_managed_clusters_behind_its_gate() -> Non
         "include.release.openshift.io/single-node-developer": "true",
         "release.openshift.io/feature-gate": "ClusterVersionOperatorConfiguration",
     }
-
-
-def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    first = generate.write(tmp_path / "crds")
-    assert sorted(first) == sorted(generate.files())
-    assert generate.write(tmp_path / "crds") == []
-
-
-def test_a_run_removes_what_it_wrote_for_a_kind_that_is_gone(tmp_path: Path) -> None:
-    """Only its own files: one without the header stays."""
-    generate.write(tmp_path)
-    (tmp_path / "gone.example.com.yaml").write_text(generate.HEADER + "kind: X\n")
-    (tmp_path / "foreign.yaml").write_text("kind: X\n")
-    assert generate.write(tmp_path) == ["gone.example.com.yaml"]
-    assert not (tmp_path / "gone.example.com.yaml").exists()
-    assert (tmp_path / "foreign.yaml").exists()
-
-
-def test_a_call_without_a_directory_says_how(capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main([]) == 2
-    assert "usage: python -m quarterdeck.api.generate DIRECTORY" in capsys.readouterr().err
-
-
-def test_a_call_prints_what_it_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main([str(tmp_path)]) == 0
-    assert capsys.readouterr().out.split() == list(generate.files())
