@@ -25,17 +25,17 @@ from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, d
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
 from quarterdeck.payload.graph import Mode, build_graph
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import ObjectIdentity, Manifest
 
 ONE_IN = 10
 CHANGED = MANIFESTS // ONE_IN
 NOTE = "quarterdeck.dev/bench"
 
 
-def next_release(manifests: Sequence[Manifest]) -> tuple[list[Manifest], set[Identity]]:
+def next_release(manifests: Sequence[Manifest]) -> tuple[list[Manifest], set[ObjectIdentity]]:
     """The manifests of the next release, and which objects are changed in it."""
     per_component = MANIFESTS // COMPONENTS
-    changed: set[Identity] = set()
+    changed: set[ObjectIdentity] = set()
     found: list[Manifest] = []
     for place, manifest in enumerate(manifests):
         # Another place in each component, so that all kinds have their share.
@@ -115,15 +115,15 @@ async def _settle(cluster: Cluster, others: Client, manifests: Sequence[Manifest
     assert (await run_payload(manifests, Mode.RECONCILING, cluster, ignore)).completed
 
 
-async def _versions(client: Client, manifests: Sequence[Manifest]) -> dict[Identity, str]:
+async def _versions(client: Client, manifests: Sequence[Manifest]) -> dict[ObjectIdentity, str]:
     """The resource version of every object of the payload."""
     kinds = await discover(client)
     wanted = {manifest.identity for manifest in manifests}
-    found: dict[Identity, str] = {}
+    found: dict[ObjectIdentity, str] = {}
     for gvk in {GroupVersionKind.of(manifest.object) for manifest in manifests}:
         for one in (await client.list(kinds[gvk])).items:
             meta = one["metadata"]
-            identity = Identity(gvk.group, gvk.kind, meta.get("namespace", ""), meta["name"])
+            identity = ObjectIdentity(gvk.group, gvk.kind, meta.get("namespace", ""), meta["name"])
             if identity in wanted:
                 found[identity] = meta["resourceVersion"]
     assert len(found) == len(wanted)
@@ -131,7 +131,7 @@ async def _versions(client: Client, manifests: Sequence[Manifest]) -> dict[Ident
 
 
 async def _written(
-    client: Client, manifests: Sequence[Manifest], before: dict[Identity, str]
+    client: Client, manifests: Sequence[Manifest], before: dict[ObjectIdentity, str]
 ) -> dict[str, float]:
     """Of the objects that have another version now, how many should have, and how many not."""
     _, changed = next_release(manifests)

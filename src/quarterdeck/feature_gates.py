@@ -1,6 +1,6 @@
-"""Which feature gates are on: what the release's table and the FeatureGate object make of it.
+"""Which feature gates are on, from the release's table and the FeatureGate object.
 
-Pure. A component believes only what FeatureGate's status says for its own version.
+Pure. A component reads only the entry of its own version in FeatureGate's status.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from quarterdeck.api.config_v1 import (
 )
 
 FEATURE_GATE_NAME = "cluster"
-"""The FeatureGate that counts."""
+"""The name of the only FeatureGate in effect."""
 
 DEFAULT = "Default"
 FEATURE_SETS = (
@@ -28,21 +28,21 @@ NO_UPGRADE = (
     FeatureSet.DEV_PREVIEW_NO_UPGRADE,
     FeatureSet.TECH_PREVIEW_NO_UPGRADE,
 )
-"""Feature sets that cannot be left again, and that hold minor updates back."""
+"""Feature sets that cannot be changed again, and that block minor updates."""
 
 LOG_LEVEL_GATE = "ClusterVersionOperatorConfiguration"
 GATES: Mapping[str, frozenset[str]] = {LOG_LEVEL_GATE: frozenset(FEATURE_SETS)}
-"""The gates of this release: name to the feature sets in which it is on."""
+"""The gates of this release, each with the feature sets in which it is on."""
 
 
 def gate_is_on(gates: FeatureGate | None, version: str, gate: str) -> bool:
-    """Whether a gate is on for a version; off where nobody has said so for that very version."""
+    """Whether a gate is on for a version; it is off if there is no entry for that version."""
     entry = entry_for(gates, version)
     return entry is not None and any(one.name == gate for one in entry.enabled)
 
 
 def entry_for(gates: FeatureGate | None, version: str) -> FeatureGateDetails | None:
-    """What the gates are for a version; None where nobody has said."""
+    """The gates of a version; None if there is no entry for it."""
     entries = gates.status.feature_gates if gates else ()
     return next((entry for entry in entries if entry.version == version), None)
 
@@ -55,25 +55,25 @@ def gate_states(
     off: Iterable[str] = (),
     table: Mapping[str, Collection[str]] = GATES,
 ) -> dict[str, bool]:
-    """Each known gate with whether it is on in a feature set; empty is the Default set.
+    """Each known gate, and whether it is on in a feature set; empty is the Default set.
 
-    What the FeatureGates in a release's payload list wins over the table, and `on` and `off`,
-    turned by hand, over both. A gate that is in both of those is off.
+    `listed`, from the FeatureGates in a release's payload, wins over the table; `on` and `off`,
+    which the user sets, win over both. A gate in both `on` and `off` is off.
     """
     running = feature_set or DEFAULT
     states = {gate: running in sets for gate, sets in table.items()} | dict(listed or {})
     return states | dict.fromkeys(on, True) | dict.fromkeys(off, False)
 
 
-def turned_by_hand(spec: FeatureGateSpec | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The gates that the object turns on and off one by one, in CustomNoUpgrade only."""
+def custom_gates(spec: FeatureGateSpec | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The gates that the user has enabled and disabled; none unless the set is CustomNoUpgrade."""
     custom = spec.custom_no_upgrade if spec else None
     if spec is None or custom is None or not _is_custom(spec):
         return (), ()
     return custom.enabled, custom.disabled
 
 
-def holds_updates_back(feature_set: str) -> bool:
+def blocks_minor_updates(feature_set: str) -> bool:
     """Whether a cluster with this feature set stays within its minor version."""
     return feature_set in NO_UPGRADE
 

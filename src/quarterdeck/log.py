@@ -1,13 +1,12 @@
-"""Logging with klog's verbosity numbers, changeable while the program runs.
+"""Logging with klog's verbosity numbers, which can change while the program runs.
 
-A line is constant and its facts are fields: `log.info("deployment applied", name=name)`.
-A line that only some readers want says at which verbosity it speaks: `log.v(4).info(...)`;
-below that verbosity it costs two attribute reads, so it may stand in a hot path.
-Lines go to standard error, as text for people or JSON for machines. Never hand a Secret's
-data, a token or a private key to a logger.
+The text of a line is constant, its facts are fields: `log.info("deployment applied", name=name)`. A
+line for a higher verbosity names it: `log.v(4).info(...)`; below that verbosity it costs two
+attribute reads, so a hot path may have it. Lines go to standard error, as text for people or JSON
+for machines. Never log the data of a Secret, a token or a private key.
 
-structlog renders the lines. It is imported for the first line, not with this module: it brings
-rich with it, which takes longer to import than a program needs to connect to its API server.
+structlog renders the lines. It is imported at the first line, not with this module: it imports
+rich, which takes longer than connecting to the API server.
 """
 
 import logging
@@ -28,19 +27,19 @@ LogFormat = Literal["text", "json"]
 
 
 class Logger(Protocol):
-    """What `get_logger` gives: the usual methods, `v` for verbosity and `bind` for fields."""
+    """A logger: the usual methods, `v` for verbosity and `bind` for fields."""
 
     def info(self, event: str, **fields: Any) -> None:
-        """Write a line about something that went as it should."""
+        """Write a line about a normal event."""
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Write a line about something that a person may want to look at."""
+        """Write a line that an administrator should look at."""
 
     def error(self, event: str, **fields: Any) -> None:
-        """Write a line about something that failed."""
+        """Write a line about a failure."""
 
     def exception(self, event: str, **fields: Any) -> None:
-        """Write a line about something that failed, with the traceback in flight."""
+        """Write a line about a failure, with the traceback of the current exception."""
 
     def bind(self, **fields: Any) -> "Logger":
         """The same logger with these fields on every line."""
@@ -50,18 +49,18 @@ class Logger(Protocol):
 
 
 class _Output:
-    """The process's one verbosity and one stream of lines. They are process-wide, as in klog."""
+    """The verbosity and the stream of the process, as in klog."""
 
     verbosity = NORMAL
     stream: TextIO | None = None
     fmt: LogFormat = "text"
     colours = False
     processors: "tuple[Processor, ...]" = ()
-    """What a line goes through; empty until it is needed."""
+    """The processors of structlog; empty until the first line."""
 
 
-class _LibraryLines(logging.Formatter):
-    """Renders the lines of libraries as ours."""
+class _LibraryFormatter(logging.Formatter):
+    """Renders the lines of libraries like ours."""
 
     def __init__(self, fmt: LogFormat, *, colours: bool) -> None:
         super().__init__()
@@ -81,8 +80,8 @@ class _LibraryLines(logging.Formatter):
         return self._formatter.format(record)
 
 
-class _Silent:
-    """A logger for lines that nobody wants at the current verbosity."""
+class _SilentLogger:
+    """A logger that drops lines above the current verbosity."""
 
     __slots__ = ()
 
@@ -98,11 +97,11 @@ class _Silent:
         return self
 
 
-_SILENT = _Silent()
+_SILENT = _SilentLogger()
 
 
-class _Speaking:
-    """A logger that writes, with the fields that each of its lines carries."""
+class _WritingLogger:
+    """A logger that writes lines, each with its fields."""
 
     __slots__ = ("_fields",)
 
@@ -122,38 +121,38 @@ class _Speaking:
         _write("error", event, {**self._fields, "exc_info": True, **fields})
 
     def bind(self, **fields: Any) -> Logger:
-        return _Speaking(self._fields | fields)
+        return _WritingLogger(self._fields | fields)
 
     def v(self, verbosity: int) -> Logger:
         if verbosity > _Output.verbosity:
             return _SILENT
-        return _Speaking(self._fields | {"v": verbosity})
+        return _WritingLogger(self._fields | {"v": verbosity})
 
 
 def get_logger(name: str) -> Logger:
-    """A logger whose lines carry this name."""
-    return _Speaking({"component": name})
+    """A logger with this name in the field `component`."""
+    return _WritingLogger({"component": name})
 
 
 def enabled(verbosity: int) -> bool:
-    """Whether lines of this verbosity are written now; ask before building a costly one."""
+    """Whether lines of this verbosity are written; check it before building an expensive line."""
     return verbosity <= _Output.verbosity
 
 
 def verbosity() -> int:
-    """The verbosity now in force."""
+    """The current verbosity."""
     return _Output.verbosity
 
 
 def set_verbosity(new: int) -> None:
-    """Let lines of up to this verbosity through, from the next line on."""
+    """Write lines of up to this verbosity from now on."""
     _Output.verbosity = new
 
 
 def configure(
     *, verbosity: int = NORMAL, fmt: LogFormat = "text", stream: TextIO | None = None
 ) -> None:
-    """Send all lines, those of libraries on the standard logging too, to one stream."""
+    """Write all lines to one stream, also those of libraries that use standard logging."""
     stream = stream or sys.stderr
     set_verbosity(verbosity)
     _Output.stream = stream
@@ -161,14 +160,14 @@ def configure(
     _Output.colours = wants_colours(os.environ, terminal=stream.isatty())
     _Output.processors = ()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_LibraryLines(fmt, colours=_Output.colours))
+    handler.setFormatter(_LibraryFormatter(fmt, colours=_Output.colours))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
 
 
 def prepare() -> None:
-    """Import what renders lines, where there is time for it; the first line does so otherwise."""
+    """Import the renderer now; without this call the first line does."""
     if not _Output.processors:
         _Output.processors = _processors(_Output.fmt, colours=_Output.colours)
 
@@ -181,7 +180,7 @@ def _processors(fmt: LogFormat, *, colours: bool) -> "tuple[Processor, ...]":
 
 
 def _renderer(fmt: LogFormat, *, colours: bool) -> "Processor":
-    """What turns a line's fields into the line."""
+    """The processor that renders the fields of a line."""
     if fmt == "text":
         from structlog.dev import ConsoleRenderer
 
@@ -200,7 +199,7 @@ def _renderer(fmt: LogFormat, *, colours: bool) -> "Processor":
 
 
 def _visible(field: str, value: Any) -> Any:
-    """The value as a terminal may get it; a traceback keeps its lines."""
+    """The value, safe for a terminal; a traceback keeps its lines."""
     return visible(value, lines=field == "exception") if isinstance(value, str) else value
 
 

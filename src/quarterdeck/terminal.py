@@ -1,7 +1,7 @@
-"""Text that is safe on a terminal, how wide it is there, and whether it may have colours. Pure.
+"""Text for terminals: escaping, width and colours. Pure.
 
-What an object says was written by whoever may write the object. A terminal obeys control characters
-in it: they set titles and the clipboard, clear the screen, and forge lines.
+Anyone who may write an object controls the text in it. Control characters in it would set the title
+and the clipboard of a terminal, clear the screen, and forge lines.
 """
 
 import unicodedata
@@ -11,9 +11,9 @@ _KEPT = {"\n"}
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """The text with control characters written as escapes; with `lines`, line ends are kept.
+    """The text with control characters as escapes; with `lines`, line ends are kept.
 
-    Also what turns the direction of text around, or has no width, is escaped: it forges too.
+    Characters that change the direction of text, or have no width, are escaped too.
     """
     if text.isprintable():
         return text
@@ -21,14 +21,14 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns the text takes: wide characters take two, combining ones none."""
+    """The number of columns of the text: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(_columns(one) for one in text)
 
 
 def cut(text: str, columns: int) -> str:
-    """The text cut to these columns, with an ellipsis where something is missing."""
+    """The text cut to this many columns, with an ellipsis if something is missing."""
     if width(text) <= columns:
         return text
     kept, used = [], 0
@@ -41,7 +41,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def wants_colours(environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """Whether to write colours: on a terminal that knows some, unless NO_COLOR is set."""
+    """Whether to write colours: on a terminal that supports them, unless NO_COLOR is set."""
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 

@@ -1,4 +1,4 @@
-"""Semantic versions (semver.org, 2.0.0) and ranges of them: parsed, compared, contained. Pure."""
+"""Parses and compares semantic versions (semver.org, 2.0.0) and ranges of them. Pure."""
 
 import operator
 import re
@@ -16,7 +16,7 @@ _VERSION = re.compile(
     re.ASCII,
 )
 _LONGEST = 128
-"""More is no version but an attempt on the number parser."""
+"""A longer text is refused: parsing long numbers is slow."""
 _LONGEST_RANGE = 1024
 _COMPARISON = re.compile(r"(?P<sign>[<>]=?|==?|!=?)?\s*(?P<version>[^\s<>=!|]+)\s*", re.ASCII)
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -33,7 +33,7 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A parsed version. Build metadata is kept, and counts only to tell equal ones apart."""
+    """A parsed version. Build metadata orders only versions that are equal otherwise."""
 
     major: int
     minor: int
@@ -41,7 +41,7 @@ class Version(msgspec.Struct, frozen=True):
     pre: tuple[str, ...] = ()
     build: str = ""
 
-    # All four: a Struct has comparisons of its own, so that `total_ordering` would add none.
+    # All four: a Struct has its own comparisons, so `total_ordering` would add none.
     def __lt__(self, other: "Version") -> bool:
         return self._order < other._order
 
@@ -56,12 +56,12 @@ class Version(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> tuple[int, int]:
-        """Major and minor version: what a patch update does not change."""
+        """Major and minor version, which a patch update does not change."""
         return self.major, self.minor
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        # A release comes after its own pre-releases; numbers come before words.
+        # A release is after its own pre-releases; numbers are before words.
         identifiers = tuple(
             (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in self.pre
         )
@@ -70,7 +70,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 def parse_version(text: str) -> Version | None:
-    """The version that a text is; None where it is none."""
+    """The version in a text; None if it is not a version."""
     match = _VERSION.match(text) if len(text) <= _LONGEST else None
     if match is None:
         return None
@@ -84,7 +84,7 @@ def parse_version(text: str) -> Version | None:
 
 
 class Range(msgspec.Struct, frozen=True):
-    """A set of versions, by comparisons: all of one group hold, for at least one group."""
+    """A set of versions: at least one group must match, with all its comparisons."""
 
     groups: tuple[tuple[tuple[str, Version], ...], ...]
 
@@ -96,7 +96,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 def parse_range(text: str) -> Range | None:
-    """The range that a text like `>=1.0.0 <1.2.0 || 2.0.0` is; None where it is none."""
+    """The range in a text like `>=1.0.0 <1.2.0 || 2.0.0`; None if it is not a range."""
     if len(text) > _LONGEST_RANGE:
         return None
     groups = tuple(_comparisons(part) for part in text.split("||"))
@@ -104,7 +104,7 @@ def parse_range(text: str) -> Range | None:
 
 
 def _comparisons(text: str) -> tuple[tuple[str, Version], ...]:
-    """The comparisons that a text is made of; none where it cannot be read."""
+    """The comparisons in a text; empty if it is not valid."""
     found, at, text = [], 0, text.strip()
     while at < len(text):
         match = _COMPARISON.match(text, at)
@@ -117,5 +117,5 @@ def _comparisons(text: str) -> tuple[tuple[str, Version], ...]:
 
 
 def _plain(version: Version) -> Version:
-    """The version without build metadata, which no range asks for."""
+    """The version without build metadata, which ranges ignore."""
     return msgspec.structs.replace(version, build="") if version.build else version

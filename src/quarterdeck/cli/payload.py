@@ -23,7 +23,7 @@ from quarterdeck.cli.output import (
     show,
 )
 from quarterdeck.feature_gates import FEATURE_SETS
-from quarterdeck.payload.described import Described, parse_override
+from quarterdeck.payload.described import DescribedCluster, parse_override
 from quarterdeck.payload.explain import (
     explain_all,
     suggestions,
@@ -101,7 +101,7 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         unmanaged: tuple[ComponentOverride, ...],
         **rest: Any,
     ) -> None:
-        cluster = Described(
+        cluster = DescribedCluster(
             profile=profile,
             cluster_id=cluster_id,
             feature_set=feature_set,
@@ -144,7 +144,7 @@ def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) 
 def why(
     directories: tuple[Path, ...],
     what: str,
-    cluster: Described,
+    cluster: DescribedCluster,
     output: Output,
 ) -> None:
     """Say whether a manifest counts on a cluster, and what each of the nine filters says.
@@ -191,7 +191,7 @@ def why(
 def graph(
     directories: tuple[Path, ...],
     mode: str,
-    cluster: Described,
+    cluster: DescribedCluster,
     output: Output | Literal["dot", "svg"],
 ) -> None:
     """Show in which order the manifests in DIR that count are applied."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from quarterdeck.cli.output import table
-from quarterdeck.payload.explain import Explanation
+from quarterdeck.payload.explain import ManifestExplanation
 from quarterdeck.payload.files import printable
 from quarterdeck.payload.findings import Finding, Severity
 from quarterdeck.payload.graph import Graph, level_label
@@ -26,7 +26,7 @@ def lint_text(payload: Payload, findings: Sequence[Finding]) -> str:
     return "\n".join([*(line for finding in findings for line in _finding(finding)), last])
 
 
-def why_text(explanations: Sequence[Explanation], observed: ObservedCluster) -> str:
+def why_text(explanations: Sequence[ManifestExplanation], observed: ObservedCluster) -> str:
     """For each manifest, where it is, whether it counts, and the nine filters."""
     blocks = []
     for explanation in explanations:
@@ -73,15 +73,15 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield click.style(printable(f"    {finding.remedy}"), dim=True)
 
 
-def _filters(explanation: Explanation) -> str:
+def _filters(explanation: ManifestExplanation) -> str:
     rows = [
         (
-            str(verdict.number),
-            verdict.filter,
-            "-" if verdict.reason is None else click.style("yes", fg="red"),
-            printable(verdict.reason or ""),
+            str(result.number),
+            result.filter,
+            "-" if result.reason is None else click.style("yes", fg="red"),
+            printable(result.reason or ""),
         )
-        for verdict in explanation.verdicts
+        for result in explanation.filter_results
     ]
     return table(("#", "FILTER", "EXCLUDES", "WHY"), rows)
 

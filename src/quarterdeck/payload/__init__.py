@@ -1,4 +1,4 @@
-"""A release payload, offline: read it, say which manifests count, put them in order, check it.
+"""Reads, filters, orders and checks a release payload, without a cluster.
 
 All decisions are pure functions of a `Payload` and of an `ObservedCluster`.
 """

@@ -1,4 +1,4 @@
-"""The annotations by which a manifest says where it belongs, and how their values are read."""
+"""The annotations that select the clusters of a manifest, and how to read their values."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ CREATE_ONLY = "release.openshift.io/create-only"
 DELETE = "release.openshift.io/delete"
 
 CONFIG_OPERATOR_ONLY = "false-except-for-the-config-operator"
-"""An include value by which FeatureGate manifests name their profile without being applied."""
+"""An include value with which a FeatureGate manifest names its profile but is not applied."""
 
 
 def names(value: Any, separator: str = ",") -> tuple[str, ...]:
-    """The entries of a list in an annotation, blanks around them removed, empty ones kept."""
+    """The entries of a list in an annotation, without blanks around them; empty ones are kept."""
     return tuple(part.strip() for part in str(value).split(separator))
 
 
@@ -26,7 +26,7 @@ def feature_sets(value: Any) -> tuple[str, ...]:
 
 
 def gates(value: Any) -> tuple[tuple[str, bool], ...]:
-    """The gates that an annotation lists, each with whether it must be on."""
+    """The gates that an annotation lists, and for each whether it must be on."""
     return tuple(
         (gate.removeprefix("-"), not gate.startswith("-")) for gate in names(value) if gate
     )

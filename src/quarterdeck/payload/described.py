@@ -1,4 +1,4 @@
-"""A cluster as a person describes it: what the filters judge manifests against, offline. Pure."""
+"""A cluster as a user describes it, for the filters. Pure."""
 
 import msgspec
 
@@ -9,8 +9,8 @@ from quarterdeck.payload.model import Payload
 from quarterdeck.payload.observed import CAPABILITIES, SELF_MANAGED, ObservedCluster
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster, described without the payload, on which its feature gates depend."""
+class DescribedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """A description of a cluster; its feature gates also depend on the payload."""
 
     profile: str = SELF_MANAGED
     cluster_id: str = ""
@@ -22,7 +22,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     overrides: tuple[ComponentOverride, ...] = ()
 
     def observed(self, payload: Payload) -> ObservedCluster:
-        """What this payload's manifests are judged against."""
+        """The cluster that the manifests of this payload are filtered for."""
         return ObservedCluster(
             profile=self.profile,
             cluster_id=self.cluster_id,
@@ -37,7 +37,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_override(text: str) -> ComponentOverride | None:
-    """The unmanaged object that KIND[.GROUP]/[NAMESPACE/]NAME means; None where it is none."""
+    """The override for KIND[.GROUP]/[NAMESPACE/]NAME; None if the text is something else."""
     kind, *rest = text.split("/")
     if not kind or len(rest) not in (1, 2) or not all(rest):
         return None

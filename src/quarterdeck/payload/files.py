@@ -1,7 +1,8 @@
-"""Which files a payload directory has, and their bytes: the only place here that does I/O.
+"""Lists and reads the files of a payload directory.
 
-A directory is a payload, or holds one directory per component; deeper ones are not read. The files
-may be hostile: only regular files inside the directory, of a sane name and size, are opened.
+A directory is a payload, or has one directory per component; deeper directories are not read. The
+files may be hostile: only regular files inside the directory, with a printable name and a limited
+size, are opened.
 """
 
 import os
@@ -17,7 +18,8 @@ RELEASE_METADATA = "release-metadata"
 MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
 
 MAX_FILE = 4 << 20
-"""An object cannot be larger than etcd's 1.5 MiB; a file may hold a few."""
+"""The most bytes of a file. An object cannot be larger than etcd's 1.5 MiB; a file may have a
+few."""
 MAX_TOTAL = 64 << 20
 MAX_FILES = 20_000
 
@@ -26,24 +28,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One file to read."""
 
     file: str
-    """The path within the payload, as it is shown."""
+    """The path within the payload, for messages."""
     directory: str
     """The directory within the payload; empty at the top."""
     name: str
     path: Path
-    """Where to open it, links resolved."""
+    """The path to open, without links."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found: files to read, files too deep to be read, and what cannot be read."""
+    """The files to read, the files in directories too deep, and the problems."""
 
     sources: tuple[Source, ...]
-    passed_over: tuple[str, ...]
+    too_deep: tuple[str, ...]
     problems: tuple[Problem, ...]
 
 
 def list_files(directories: Sequence[Path]) -> Listing:
-    """The files of the directories; with several, each file is shown under its directory."""
+    """The files of the directories; with several, the names of the files include the directory."""
     lister = _Lister()
     for directory in directories:
         try:
@@ -60,13 +62,13 @@ def list_files(directories: Sequence[Path]) -> Listing:
             )
     return Listing(
         sources=tuple(lister.sources),
-        passed_over=tuple(sorted(lister.passed_over)),
+        too_deep=tuple(sorted(lister.too_deep)),
         problems=tuple(lister.problems),
     )
 
 
 def read_files(sources: Sequence[Source]) -> Iterator[tuple[Source, bytes | Problem]]:
-    """Each file's bytes, one at a time; nothing after the payload as a whole is too large."""
+    """The bytes of each file, one at a time; it stops when the payload is too large."""
     total = 0
     for source in sources:
         data = _read(source)
@@ -78,7 +80,7 @@ def read_files(sources: Sequence[Source]) -> Iterator[tuple[Source, bytes | Prob
 
 
 def printable(name: str) -> str:
-    """The name with what a terminal must not get written as escapes."""
+    """The name with characters that are not printable as escapes."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
         for c in name
@@ -88,12 +90,12 @@ def printable(name: str) -> str:
 class _Lister:
     def __init__(self) -> None:
         self.sources: list[Source] = []
-        self.passed_over: list[str] = []
+        self.too_deep: list[str] = []
         self.problems: list[Problem] = []
 
     def walk(self, root: Path, directory: Path, shown: str, depth: int) -> None:
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
-            # A mounted ConfigMap keeps its files in hidden directories and links to them.
+            # A mounted ConfigMap has its files in hidden directories, and links to them.
             if entry.name.startswith("."):
                 continue
             path = f"{shown}/{entry.name}" if shown else entry.name
@@ -119,7 +121,7 @@ class _Lister:
         if not is_manifest and entry.name not in (IMAGE_REFERENCES, RELEASE_METADATA):
             return
         if depth > 1:
-            self.passed_over.append(printable(path))
+            self.too_deep.append(printable(path))
         elif not path.isprintable():
             self._refuse(path, "a file name that is not plain text", "rename the file")
         elif not (real := _real_path(entry)).is_relative_to(root):
@@ -136,7 +138,7 @@ class _Lister:
 
 
 def _real_path(entry: os.DirEntry[str]) -> Path:
-    # Only a link can lead elsewhere, and resolving a path asks about each directory on it.
+    # Only a link can lead elsewhere; resolving every path would be slow.
     return Path(entry.path).resolve(strict=True) if entry.is_symlink() else Path(entry.path)
 
 

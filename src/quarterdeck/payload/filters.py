@@ -1,7 +1,7 @@
-"""Which manifests count on a cluster: nine filters, each of which may give a reason to leave out.
+"""Decides which manifests a cluster includes: nine filters, each may give a reason to exclude one.
 
-The first reason is why a manifest is excluded; the others are kept, because whoever removes the
-first wants to know what comes next. Applying what is left is up to others.
+The first reason excludes a manifest; the others are also evaluated, because a user who removes the
+first needs the next.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,16 +15,16 @@ from quarterdeck.payload.model import Manifest
 from quarterdeck.payload.observed import ObservedCluster
 
 Filter: TypeAlias = Callable[[Manifest, ObservedCluster], str | None]
-"""Gives the reason why a manifest is left out; None where it has nothing against it."""
+"""Returns the reason why a manifest is excluded; None if this filter does not exclude it."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one filter says of a manifest."""
+class FilterResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one filter for a manifest."""
 
     number: int
     filter: str
     reason: str | None
-    """Why it excludes; None where it does not."""
+    """Why the filter excludes the manifest; None if it does not."""
 
 
 def no_annotations(manifest: Manifest, _observed: ObservedCluster) -> str | None:
@@ -33,7 +33,7 @@ def no_annotations(manifest: Manifest, _observed: ObservedCluster) -> str | None
 
 
 def excluded(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """A manifest can name clusters and profiles that it is not for."""
+    """A manifest can exclude clusters and profiles."""
     for identifier in (observed.cluster_id, observed.profile):
         if identifier and manifest.annotations.get(known.EXCLUDE + identifier) == "true":
             return f'{known.EXCLUDE}{identifier} is "true"'
@@ -41,14 +41,14 @@ def excluded(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def set_and_gate(manifest: Manifest, _observed: ObservedCluster) -> str | None:
-    """By feature set or by gate, never by both."""
+    """A manifest cannot have both a feature set and a feature gate."""
     if known.FEATURE_SET in manifest.annotations and known.FEATURE_GATE in manifest.annotations:
         return f"both {known.FEATURE_SET} and {known.FEATURE_GATE} are set"
     return None
 
 
 def feature_set(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """The running feature set must be listed, and all that are listed must be known."""
+    """The cluster's feature set must be listed, and all listed sets must be known."""
     if (value := manifest.annotations.get(known.FEATURE_SET)) is None:
         return None
     listed = known.feature_sets(value)
@@ -59,7 +59,7 @@ def feature_set(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def feature_gate(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """All gates must be as listed: on, or off where a minus stands before the name."""
+    """All gates must be as listed: on, or off with a minus before the name."""
     if (value := manifest.annotations.get(known.FEATURE_GATE)) is None:
         return None
     wrong = [
@@ -71,7 +71,7 @@ def feature_gate(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def major_version(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """CRDs and FeatureGates may be for some major versions of the release only."""
+    """CRDs and FeatureGates may be for certain major versions of the release only."""
     value = manifest.annotations.get(known.MAJOR_VERSION)
     running = observed.major_version
     if value is None or running is None or not has_major_versions(manifest):
@@ -87,12 +87,12 @@ def major_version(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def has_major_versions(manifest: Manifest) -> bool:
-    """Whether the major version filter looks at a manifest of this kind."""
+    """Whether the major version filter applies to manifests of this kind."""
     return manifest.object["kind"] in ("CustomResourceDefinition", "FeatureGate")
 
 
 def profile(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """The running profile must be included, by exactly the text "true"."""
+    """The cluster's profile must be included, by exactly the text "true"."""
     name = known.INCLUDE + observed.profile
     value = manifest.annotations.get(name)
     if value == "true":
@@ -101,7 +101,7 @@ def profile(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def capability(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """All capabilities must be known and enabled; an unknown one is told first."""
+    """All capabilities must be known and enabled; an unknown one is reported first."""
     if (value := manifest.annotations.get(known.CAPABILITY)) is None:
         return None
     listed = known.names(value, "+")
@@ -113,9 +113,10 @@ def capability(manifest: Manifest, observed: ObservedCluster) -> str | None:
 
 
 def override(manifest: Manifest, observed: ObservedCluster) -> str | None:
-    """The administrator may have taken the object over."""
+    """The administrator may have set the object to unmanaged."""
     for entry in observed.overrides:
-        # An object without a namespace is meant whatever namespace the entry has: it needs one.
+        # For a cluster-scoped object the namespace of the entry is ignored: the entry must have
+        # one.
         namespace = entry.namespace if manifest.identity.namespace else ""
         named = (entry.group, entry.kind, namespace, entry.name)
         if entry.unmanaged and named == manifest.identity:
@@ -134,27 +135,27 @@ FILTERS: tuple[tuple[str, Filter], ...] = (
     ("capability", capability),
     ("override", override),
 )
-"""In the order in which they speak."""
+"""The filters in their order."""
 
 
-def verdicts(manifest: Manifest, observed: ObservedCluster) -> tuple[Verdict, ...]:
-    """What each of the nine filters says."""
+def filter_results(manifest: Manifest, observed: ObservedCluster) -> tuple[FilterResult, ...]:
+    """The results of the nine filters."""
     return tuple(
-        Verdict(number=number, filter=name, reason=judge(manifest, observed))
+        FilterResult(number=number, filter=name, reason=judge(manifest, observed))
         for number, (name, judge) in enumerate(FILTERS, 1)
     )
 
 
-def excluded_by(manifest: Manifest, observed: ObservedCluster) -> Verdict | None:
-    """The first filter that excludes the manifest; None if it counts."""
+def excluded_by(manifest: Manifest, observed: ObservedCluster) -> FilterResult | None:
+    """The first filter that excludes the manifest; None if it is included."""
     for number, (name, judge) in enumerate(FILTERS, 1):
         if (reason := judge(manifest, observed)) is not None:
-            return Verdict(number=number, filter=name, reason=reason)
+            return FilterResult(number=number, filter=name, reason=reason)
     return None
 
 
 def included(manifests: Iterable[Manifest], observed: ObservedCluster) -> tuple[Manifest, ...]:
-    """The manifests that count, in the order given."""
+    """The included manifests, in the order given."""
     return tuple(m for m in manifests if excluded_by(m, observed) is None)
 
 

@@ -1,4 +1,4 @@
-"""What lint tells: where, how bad, which field and value, and what to do."""
+"""The findings of lint: place, severity, field, value, message and remedy."""
 
 from enum import StrEnum
 
@@ -11,29 +11,29 @@ class Severity(StrEnum):
     """How bad a finding is."""
 
     ERROR = "error"
-    """Applying the payload fails, or does something that its author cannot want."""
+    """Applying the payload fails, or does something that its author cannot intend."""
     WARNING = "warning"
-    """Most probably a slip."""
+    """Probably a mistake."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a payload."""
+    """One fault of a payload."""
 
     severity: Severity
     code: str
-    """A short name of the rule, to search and to filter by."""
+    """A short name of the rule, for searching and filtering."""
     file: str
     document: int | None = None
     line: int | None = None
     path: tuple[str | int, ...] = ()
-    """Where in the document; `field` is the same for people."""
+    """The path of the field in the document; `field` is the same as text."""
     value: str
     message: str
     remedy: str
 
     @property
     def field(self) -> str:
-        """The path as people write it."""
+        """The path of the field as text: `spec.rules[0].name`."""
         text = ""
         for part in self.path:
             plain = isinstance(part, str) and part.isidentifier()
@@ -42,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """`file:line`, as editors take it."""
+        """The place as `file:line`, for editors."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
@@ -71,7 +71,7 @@ def warning(
 
 
 def unreadable(problem: Problem) -> Finding:
-    """The error that a problem of loading is."""
+    """The finding for a problem of loading."""
     return Finding(
         severity=Severity.ERROR,
         code="unreadable",

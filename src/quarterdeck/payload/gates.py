@@ -1,4 +1,4 @@
-"""Which feature gates are on in a payload: its FeatureGates win over the release's table."""
+"""Which feature gates are on: FeatureGates in the payload win over the release's table."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,16 +17,16 @@ def gate_states(
     on: Iterable[str] = (),
     off: Iterable[str] = (),
 ) -> dict[str, bool]:
-    """Each gate that is known for the profile and feature set, with whether it is on.
+    """Each known gate of the profile and feature set, and whether it is on.
 
-    `on` and `off` are those that were turned by hand.
+    `on` and `off` are gates that the user has switched.
     """
     listed = listed_gates(payload, profile, feature_set or DEFAULT)
     return feature_gates.gate_states(feature_set, listed=listed, on=on, off=off)
 
 
 def listed_gates(payload: Payload, profile: str, feature_set: str) -> dict[str, bool]:
-    """Each gate that a FeatureGate in the payload lists, with whether it is on."""
+    """Each gate that a FeatureGate in the payload lists, and whether it is on."""
     states: dict[str, bool] = {}
     for manifest in payload.manifests:
         if manifest.object["kind"] == "FeatureGate" and _is_for(manifest, profile, feature_set):
@@ -42,7 +42,7 @@ def enabled_gates(
     on: Iterable[str] = (),
     off: Iterable[str] = (),
 ) -> frozenset[str]:
-    """The gates that are on, after some were turned on or off by hand."""
+    """The gates that are on; `on` and `off` are gates that the user has switched."""
     states = gate_states(payload, profile, feature_set, on=on, off=off)
     return frozenset(gate for gate, is_on in states.items() if is_on)
 

@@ -1,7 +1,7 @@
-"""In which order manifests are applied: a graph of nodes, for each of the three modes.
+"""The order in which manifests are applied, as a graph, for each of the three modes.
 
-A node is what one component applies at one run level, one manifest after another; nodes that do
-not wait for each other can run at once. Running the graph, retries and errors are up to others.
+A node has the manifests of one component at one run level, which are applied one after another.
+Nodes that do not wait for each other can run at the same time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,45 +14,45 @@ from quarterdeck.payload.model import Manifest
 
 
 class Mode(StrEnum):
-    """What the cluster is going through."""
+    """The mode in which the cluster is."""
 
     INITIALIZING = "initializing"
-    """A new cluster: everything in parallel, so that what can come up does."""
+    """A new cluster: all nodes in parallel."""
     UPDATING = "updating"
-    """From one release to another: run levels in order, each waiting for the one before."""
+    """From one release to another: run levels in order, each waits for the one before."""
     RECONCILING = "reconciling"
-    """A settled cluster: everything flattened; the order is of no matter any more."""
+    """A settled cluster: all nodes in parallel, Jobs too."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """Manifests to be applied one after another."""
+    """Manifests that are applied one after another."""
 
     number: int
     run_level: int | None
     component: str
     manifests: tuple[Manifest, ...]
     after: tuple[int, ...]
-    """The nodes that must have succeeded before; always of lower number."""
+    """The nodes that must succeed before; their numbers are lower."""
 
     @property
     def label(self) -> str:
-        """Run level and component, as people write it."""
+        """Run level and component, as text."""
         return f"{level_label(self.run_level)} {self.component}".rstrip()
 
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True):
-    """All nodes, each after those that it waits for."""
+    """All nodes, each after the nodes that it waits for."""
 
     mode: Mode
     nodes: tuple[Node, ...]
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
-        """Everything in the graph, in an order in which it can be applied."""
+        """All manifests of the graph, in an order in which they can be applied."""
         return tuple(manifest for node in self.nodes for manifest in node.manifests)
 
     def stages(self) -> list[list[Node]]:
-        """The nodes by how many others must come before them, one stage after another."""
+        """The nodes in stages: each node is in the stage after the last node that it waits for."""
         stage: dict[int, int] = {}
         result: list[list[Node]] = []
         for node in self.nodes:
@@ -64,12 +64,12 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def level_label(run_level: int | None) -> str:
-    """A run level as it stands in file names; `last` for files without one."""
+    """A run level as in file names; `last` for files without one."""
     return "last" if run_level is None else f"{run_level:02}"
 
 
 def build_graph(manifests: Iterable[Manifest], mode: Mode) -> Graph:
-    """The graph of manifests that are given in file order."""
+    """The graph of manifests, which are in file order."""
     nodes: list[Node] = []
     barrier: tuple[int, ...] = ()
     for part in _split_at_jobs(manifests, mode):
@@ -94,10 +94,9 @@ def build_graph(manifests: Iterable[Manifest], mode: Mode) -> Graph:
 
 
 def _split_at_jobs(manifests: Iterable[Manifest], mode: Mode) -> Iterator[list[Manifest]]:
-    """The parts between which everything waits: a Job is a part of its own.
+    """The parts of the payload, each of which waits for the one before; a Job is a part of its own.
 
-    A Job migrates something, and what comes after it counts on that. On a settled cluster it has
-    long run.
+    A Job migrates something that the manifests after it depend on. On a settled cluster it has run.
     """
     part: list[Manifest] = []
     for manifest in manifests:
@@ -113,5 +112,5 @@ def _split_at_jobs(manifests: Iterable[Manifest], mode: Mode) -> Iterator[list[M
 
 
 def is_job(manifest: Manifest) -> bool:
-    """Whether the manifest is a Job: it runs once, and what comes after it waits for it."""
+    """Whether the manifest is a Job, which runs once, and which later manifests wait for."""
     return manifest.identity.group == "batch" and manifest.identity.kind == "Job"

@@ -13,10 +13,10 @@ _LONGEST = 512
 
 
 def is_one_word(text: str) -> bool:
-    """Whether a text has no blank, line break or control character: it can stand in a manifest."""
+    """Whether a text has no blank, line break or control character."""
     return text.isprintable() and not any(map(str.isspace, text))
 
 
 def is_image(text: str) -> bool:
-    """Whether a text can be the reference of an image: no blank, no line break, nothing else."""
+    """Whether a text is an image reference."""
     return len(text) <= _LONGEST and _IMAGE.match(text) is not None

@@ -1,6 +1,6 @@
-"""Everything that can be told wrong with a payload without a cluster, in file order.
+"""Finds the faults of a payload that can be found without a cluster, in file order.
 
-The rules are in the modules beside this one; here is which of them there are.
+The rules are in the other `lint_` modules.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,22 +22,22 @@ from quarterdeck.payload.lint_objects import (
 from quarterdeck.payload.lint_rights import own_rights
 from quarterdeck.payload.load import Reading
 from quarterdeck.payload.model import Payload
-from quarterdeck.payload.worlds import Worlds
+from quarterdeck.payload.variants import ClusterVariants
 
 
 def lint(reading: Reading, *, gates: Iterable[str] = ()) -> tuple[Finding, ...]:
     """All findings; `gates` are known beyond those of the release and the payload."""
     payload = reading.payload
-    worlds = Worlds(payload)
-    own = list(_manifest_findings(payload, _known_gates(payload, worlds) | set(gates)))
+    variants = ClusterVariants(payload)
+    own = list(_manifest_findings(payload, _known_gates(payload, variants) | set(gates)))
     findings = [
         *(unreadable(problem) for problem in reading.problems),
         *_passed_over(payload),
         *own,
-        *duplicates(payload, worlds),
-        *definitions(payload, worlds),
-        *own_rights(payload, worlds),
-        *never_included(payload, worlds, {(f.file, f.document) for f in own}),
+        *duplicates(payload, variants),
+        *definitions(payload, variants),
+        *own_rights(payload, variants),
+        *never_included(payload, variants, {(f.file, f.document) for f in own}),
     ]
     # The rules' own order decides between findings of one document.
     return tuple(sorted(findings, key=lambda finding: (finding.file, finding.document or 0)))
@@ -50,16 +50,16 @@ def _manifest_findings(payload: Payload, gates: set[str]) -> Iterator[Finding]:
         yield from image_findings(payload, manifest)
 
 
-def _known_gates(payload: Payload, worlds: Worlds) -> set[str]:
+def _known_gates(payload: Payload, variants: ClusterVariants) -> set[str]:
     return {
         gate
-        for world in worlds.all
-        for gate in gate_states(payload, world.profile, world.feature_set)
+        for variant in variants.all
+        for gate in gate_states(payload, variant.profile, variant.feature_set)
     }
 
 
 def _passed_over(payload: Payload) -> Iterator[Finding]:
-    for file in payload.passed_over:
+    for file in payload.too_deep:
         yield Finding(
             severity=Severity.WARNING,
             code="passed-over",

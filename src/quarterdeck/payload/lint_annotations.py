@@ -1,4 +1,4 @@
-"""Lint: annotations of a manifest that say something unknown, impossible or without effect."""
+"""Lint: annotations with unknown values, contradictions or no effect."""
 
 import difflib
 from collections.abc import Collection, Iterator
@@ -13,7 +13,7 @@ from quarterdeck.payload.observed import CAPABILITIES, PROFILES
 
 
 def annotation_findings(manifest: Manifest, gates: Collection[str]) -> Iterator[Finding]:
-    """What is wrong with the annotations of one manifest; `gates` are those that are known."""
+    """The faults of a manifest's annotations; `gates` are the known gates."""
     for name, value in manifest.annotations.items():
         if not isinstance(value, str):
             yield error(

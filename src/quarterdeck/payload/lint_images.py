@@ -1,7 +1,7 @@
 """Lint: images that `image-references` does not list.
 
-Only listed images become part of a release; any other is not mirrored with it, and is pulled from
-wherever its name says.
+Only listed images become part of a release; any other image is not mirrored with it, and is pulled
+from the registry in its name.
 """
 
 import json
@@ -24,12 +24,12 @@ _POD_SPECS: dict[str, Path] = {
     "StatefulSet": ("spec", "template", "spec"),
 }
 _IMAGE_MAP = "images.json"
-"""The key of a ConfigMap under which operators look up the images that they start."""
+"""The key of a ConfigMap in which operators look up the images of their operands."""
 _REMEDY = "list it in image-references, or use an image that is listed there"
 
 
 def image_findings(payload: Payload, manifest: Manifest) -> Iterator[Finding]:
-    """The images of one manifest that neither its component's list nor the release's has."""
+    """The images of a manifest that are in neither its component's list nor the release's."""
     listed = payload.references_for(manifest) or {}
     above = payload.references.get(manifest.directory.rpartition("/")[0], {})
     release = {payload.release.image, UNKNOWN_IMAGE, *payload.release.images.values()}

@@ -10,13 +10,13 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(rf"{_LABEL}\Z")
 _DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\Z")
 _SEGMENT_GROUPS = ("rbac.authorization.k8s.io", "certificates.k8s.io")
-"""Groups whose names may be anything that can stand in a path."""
+"""Groups whose objects may have any name that is a path segment."""
 _LABEL_KINDS = {("", "Namespace"), ("", "Service")}
 _LONGEST, _LONGEST_LABEL = 253, 63
 
 
 def name_findings(manifest: Manifest) -> Iterator[Finding]:
-    """What is wrong with the name and the namespace of one manifest."""
+    """The faults of a manifest's name and namespace."""
     identity = manifest.identity
     if identity.group in _SEGMENT_GROUPS:
         well = "/" not in identity.name and "%" not in identity.name

@@ -1,4 +1,4 @@
-"""Lint: objects that collide, that are missing beside their CRD, or that no cluster ever gets."""
+"""Lint: duplicate objects, objects without their CRD, objects that no cluster includes."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -12,60 +12,59 @@ from quarterdeck.payload.findings import (
     error,
     warning,
 )
-from quarterdeck.payload.model import Identity, Manifest, Payload
-from quarterdeck.payload.worlds import Worlds
+from quarterdeck.payload.model import Manifest, ObjectIdentity, Payload
+from quarterdeck.payload.variants import ClusterVariants
 
 _FEATURE_SET_PATH = ("metadata", "annotations", known.FEATURE_SET)
 
 
-def duplicates(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
-    """The same object twice for one cluster: the second would undo the first, for ever."""
-    by_identity: defaultdict[Identity, list[Manifest]] = defaultdict(list)
+def duplicates(payload: Payload, variants: ClusterVariants) -> Iterator[Finding]:
+    """The same object twice for one cluster: each would undo the other."""
+    by_identity: defaultdict[ObjectIdentity, list[Manifest]] = defaultdict(list)
     for manifest in payload.manifests:
         by_identity[manifest.identity].append(manifest)
     for identity, manifests in by_identity.items():
         for first, second in combinations(manifests, 2):
-            if both := worlds.of(first) & worlds.of(second):
+            if both := variants.of(first) & variants.of(second):
                 yield error(
                     "duplicate-object",
                     second,
                     ("metadata", "name"),
                     str(identity),
-                    f"also in {first.place}, both for {worlds.describe(both)}",
+                    f"also in {first.place}, both for {variants.describe(both)}",
                     "keep one, or annotate them for different profiles or feature sets",
                 )
 
 
-def definitions(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
-    """A CRD without its object, or an object without its CRD, in some feature set.
+def definitions(payload: Payload, variants: ClusterVariants) -> Iterator[Finding]:
+    """CRDs without their object, and objects without their CRD, in some feature set.
 
-    An object counts as a CRD's own only where the CRD is not in every feature set: then the two
-    are one feature, and must come and go together. A kind that is always there may well have
-    objects that are not.
+    An object must be included together with its CRD only if the CRD is not in every feature set:
+    then both belong to one feature. A kind in every feature set may have objects that are not.
     """
     crds: defaultdict[tuple[str, str], list[Manifest]] = defaultdict(list)
     for manifest in payload.manifests:
         if (kind := _defined_kind(manifest)) is not None:
             crds[kind].append(manifest)
-    objects: defaultdict[Identity, list[Manifest]] = defaultdict(list)
+    objects: defaultdict[ObjectIdentity, list[Manifest]] = defaultdict(list)
     for manifest in payload.manifests:
         if manifest.identity[:2] in crds:
             objects[manifest.identity].append(manifest)
     for identity, manifests in objects.items():
-        yield from _compare(identity, manifests, crds[identity[:2]], worlds)
+        yield from _compare(identity, manifests, crds[identity[:2]], variants)
 
 
 def never_included(
-    payload: Payload, worlds: Worlds, explained: Collection[tuple[str, int | None]]
+    payload: Payload, variants: ClusterVariants, explained: Collection[tuple[str, int | None]]
 ) -> Iterator[Finding]:
-    """Manifests that no profile and feature set takes; one finding if that is all of them.
+    """Manifests that no profile and feature set includes; one finding if those are all.
 
-    Those with findings of their own, by file and document, are `explained` by them.
+    Manifests in `explained`, by file and document, have other findings.
     """
     never = [
         manifest
         for manifest in payload.manifests
-        if not worlds.of(manifest)
+        if not variants.of(manifest)
         and not _config_operator_only(manifest)
         and (manifest.file, manifest.document) not in explained
     ]
@@ -81,25 +80,28 @@ def never_included(
         )
         return
     for manifest in never:
-        verdict = excluded_by(manifest, worlds.all[0].observed)
+        result = excluded_by(manifest, variants.all[0].observed)
         yield warning(
             "never-included",
             manifest,
             ("metadata", "annotations"),
             str(manifest.identity),
-            f"no profile and feature set takes it; first of all, {verdict and verdict.reason}",
+            f"no profile and feature set takes it; first of all, {result and result.reason}",
             "correct its annotations, or remove it from the payload",
         )
 
 
 def _compare(
-    identity: Identity, objects: list[Manifest], crds: list[Manifest], worlds: Worlds
+    identity: ObjectIdentity,
+    objects: list[Manifest],
+    crds: list[Manifest],
+    variants: ClusterVariants,
 ) -> Iterator[Finding]:
-    with_crd = _union(crds, worlds)
-    with_object = _union(objects, worlds)
+    with_crd = _union(crds, variants)
+    with_object = _union(objects, variants)
     missing = 0
-    for profile in dict.fromkeys(world.profile for world in worlds.all):
-        here = worlds.where(profile=profile)
+    for profile in dict.fromkeys(variant.profile for variant in variants.all):
+        here = variants.where(profile=profile)
         feature = with_crd & here != here  # the CRD is not in every feature set
         if feature and with_object & here:
             missing |= here & with_crd & ~with_object
@@ -109,7 +111,7 @@ def _compare(
             crds[-1],
             _FEATURE_SET_PATH,
             str(identity),
-            f"the CRD is there but its object is not, for {worlds.describe(missing)}; "
+            f"the CRD is there but its object is not, for {variants.describe(missing)}; "
             f"the object is in {', '.join(manifest.place for manifest in objects)}",
             "add the object for these feature sets, or take the CRD out of them",
         )
@@ -119,15 +121,15 @@ def _compare(
             objects[-1],
             _FEATURE_SET_PATH,
             str(identity),
-            f"the object is there but its CRD is not, for {worlds.describe(undefined)}",
+            f"the object is there but its CRD is not, for {variants.describe(undefined)}",
             "add the CRD for these, or take the object out of them",
         )
 
 
-def _union(manifests: list[Manifest], worlds: Worlds) -> int:
+def _union(manifests: list[Manifest], variants: ClusterVariants) -> int:
     bits = 0
     for manifest in manifests:
-        bits |= worlds.of(manifest)
+        bits |= variants.of(manifest)
     return bits
 
 

@@ -1,7 +1,7 @@
-"""Lint: manifests by which the cluster version operator would lose what it applies them with.
+"""Lint: manifests that would take away the cluster version operator's own rights.
 
-The operator refuses such a manifest when it comes to it, and the update stops there; here it is
-told before the release is made.
+The operator refuses such a manifest during an update, and the update stops there; lint reports it
+before the release is made.
 """
 
 from collections.abc import Iterator
@@ -9,16 +9,16 @@ from typing import Any
 
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.findings import Finding, error
-from quarterdeck.payload.model import Identity, Manifest, Payload
-from quarterdeck.payload.worlds import Worlds
+from quarterdeck.payload.model import Manifest, ObjectIdentity, Payload
+from quarterdeck.payload.variants import ClusterVariants
 
 NAMESPACE, ACCOUNT = "openshift-cluster-version", "cluster-version-operator"
 ROLE = "cluster-admin"
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def own_rights(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
-    """What takes the operator's account, its binding, or the rights of its role."""
+def own_rights(payload: Payload, variants: ClusterVariants) -> Iterator[Finding]:
+    """Manifests that delete the operator's account or binding, or change its role."""
     bindings = [one for one in payload.manifests if _binds_operator(one)]
     well = [one for one in bindings if _role(one) == ROLE and not _is_deleted(one)]
     for manifest in payload.manifests:
@@ -26,7 +26,7 @@ def own_rights(payload: Payload, worlds: Worlds) -> Iterator[Finding]:
             if manifest in bindings or _is_home(manifest.identity):
                 yield _finding(manifest, ("metadata", "annotations", known.DELETE), "true")
         elif manifest in bindings and _role(manifest) != ROLE:
-            covered = any(worlds.of(other) & worlds.of(manifest) for other in well)
+            covered = any(variants.of(other) & variants.of(manifest) for other in well)
             if not covered:
                 yield _finding(manifest, ("roleRef", "name"), _role(manifest))
 
@@ -42,7 +42,7 @@ def _finding(manifest: Manifest, path: tuple[str, ...], value: str) -> Finding:
     )
 
 
-def _is_home(identity: Identity) -> bool:
+def _is_home(identity: ObjectIdentity) -> bool:
     return identity in (
         ("", "Namespace", "", NAMESPACE),
         ("", "ServiceAccount", NAMESPACE, ACCOUNT),

@@ -1,7 +1,7 @@
-"""Directories to a payload: every manifest in order, its placeholders replaced.
+"""Loads a payload from directories: its manifests in order, with placeholders replaced.
 
-`read_payload` keeps going past what is broken, so that all of it can be told at once;
-`load_payload` is for whoever wants to apply the result, and refuses a payload with any problem.
+`read_payload` continues after a problem, so that it reports all at once; `load_payload` is for
+callers that apply the payload, and refuses one with any problem.
 """
 
 import re
@@ -41,13 +41,13 @@ from quarterdeck.strict_yaml import decode_json, decode_yaml
 from quarterdeck.strict_yaml.documents import Document, Refusal
 
 UNKNOWN_IMAGE = "release-image.invalid/not-known"
-"""What `{{.ReleaseImage}}` becomes where nobody said which image the release is."""
+"""The value of `{{.ReleaseImage}}` if the release's image is not known."""
 
 _NAME = re.compile(r"0000_(?P<level>\d{1,9})_(?P<component>[^_]+)_")
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """A payload as far as it could be read, and what is wrong with the rest."""
+    """The readable part of a payload, and the problems of the rest."""
 
     payload: Payload
     problems: tuple[Problem, ...]
@@ -58,7 +58,7 @@ def load_payload(
 ) -> Payload:
     """The payload in a directory; PayloadError, with every problem, if there is one.
 
-    A sealed one has to be as its SHA256SUMS says.
+    With `sealed`, the files must match the payload's SHA256SUMS.
     """
     seal = None
     if sealed:
@@ -79,9 +79,9 @@ def read_payload(
     profile: str = "",
     seal: Sealed | None = None,
 ) -> Reading:
-    """What the directories hold together; what the release says wins over what they say."""
+    """The payload of all directories; `release` wins over their release metadata."""
     listing = list_files(directories)
-    reader = _Reader(release or KnownRelease(), profile, list(listing.problems))
+    reader = _PayloadReader(release or KnownRelease(), profile, list(listing.problems))
     for source, data in read_files(sorted(listing.sources, key=_order)):
         if isinstance(data, Problem):
             reader.problems.append(data)
@@ -89,33 +89,33 @@ def read_payload(
             reader.problems.append(problem)
         else:
             reader.read(source, data)
-    # Told first: what is missing may be why the rest is wrong.
+    # Missing files first: they may cause the other problems.
     problems = (*(seal.missing() if seal else ()), *reader.problems)
     return Reading(
         payload=Payload(
             release=reader.release,
             manifests=tuple(reader.manifests),
             references=reader.references,
-            passed_over=listing.passed_over,
+            too_deep=listing.too_deep,
         ),
         problems=problems,
     )
 
 
 def run_level_and_component(name: str) -> tuple[int | None, str]:
-    """What a file name says of its place in the order; (None, "") if nothing."""
+    """The run level and component in a file name; (None, "") if it has none."""
     match = _NAME.match(name)
     return (int(match["level"]), match["component"]) if match else (None, "")
 
 
 def _order(source: Source) -> tuple[bool, bool, int, str, str, str]:
-    # A manifest's images depend on the image lists, its version on the metadata: those first.
+    # Image lists and metadata come first: the images and versions in manifests depend on them.
     is_manifest = source.name not in (IMAGE_REFERENCES, RELEASE_METADATA)
     level, component = run_level_and_component(source.name)
     return (is_manifest, level is None, level or 0, component, source.name, source.directory)
 
 
-class _Reader:
+class _PayloadReader:
     def __init__(self, release: KnownRelease, profile: str, problems: list[Problem]) -> None:
         self.release = release
         self.problems = problems
@@ -147,7 +147,7 @@ class _Reader:
                 return
             text = rendered
         text = replace_images(text, *self._images_of(source))
-        # Most files have no version to replace, and then their objects need not be searched.
+        # Most files have no version to replace, so their objects need not be searched.
         version = self.release.version if PLACEHOLDER_VERSION in text else ""
         for document in self._documents(source, text):
             if (fault := _not_an_object(document.value)) is not None:
@@ -165,7 +165,7 @@ class _Reader:
             )
 
     def _rendered(self, source: Source, text: str) -> str | None:
-        """The text with its templates replaced; None, and a problem, where that cannot be."""
+        """The text with its templates replaced; None, and a problem, if one is unknown."""
         fields = {
             "ReleaseImage": self.release.image or UNKNOWN_IMAGE,
             "ClusterProfile": self._profile,
@@ -219,7 +219,7 @@ class _Reader:
                     source, document.number, document.line, str(error), "write an ImageStream"
                 )
                 continue
-            # They are put into the manifests' text, where a line break would be another line.
+            # They are put into the text of manifests, where a line break would add a line.
             if bad := [tag for tag in stream.spec.tags if not is_one_word(tag.source.name)]:
                 self._refuse(
                     source,
@@ -234,9 +234,9 @@ class _Reader:
             }
 
     def _images_of(self, source: Source) -> tuple[re.Pattern[str] | None, dict[str, str]]:
-        """What to replace in a file: images as its directory lists them, by the release's.
+        """The images to replace in a file: those that its directory lists, by those of the release.
 
-        A list above the component's own is the release's, and says where images really are.
+        A list in the directory above the component's is the release's, with the images to pull.
         """
         if source.directory not in self._images:
             above = self.references.get(source.directory.rpartition("/")[0], {})
@@ -260,13 +260,13 @@ class _Reader:
         )
 
 
-class _Image(msgspec.Struct):
+class _ImageSource(msgspec.Struct):
     name: str
 
 
 class _Tag(msgspec.Struct):
     name: str
-    source: _Image = msgspec.field(name="from")
+    source: _ImageSource = msgspec.field(name="from")
 
 
 class _Tags(msgspec.Struct):
@@ -279,13 +279,13 @@ class _ImageStream(msgspec.Struct):
 
 
 def _document_at(text: str, line: int) -> int:
-    """Which document of a file a line is in; only told, so that a rough count is enough."""
+    """The number of the document with this line; for messages only, so it may be inexact."""
     lines = text.splitlines()[:line]
     return max(1, sum(entry.rstrip() == "---" for entry in lines) + (lines[0].rstrip() != "---"))
 
 
 def _not_an_object(value: Any) -> tuple[str, str] | None:
-    """Why a document cannot be applied, and what to do; None if it can."""
+    """Why a document cannot be applied, and the remedy; None if it can."""
     if not isinstance(value, dict):
         return "not a Kubernetes object", "write a mapping with apiVersion, kind and metadata"
     for field in ("apiVersion", "kind"):

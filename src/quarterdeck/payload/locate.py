@@ -1,6 +1,6 @@
-"""On which line a field is: findings are made from data without lines, so look again where needed.
+"""Finds the line of a field, because findings are made from data without lines.
 
-Only the files with findings are parsed again; a payload without any costs nothing.
+Only files with findings are parsed again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from quarterdeck.strict_yaml import split_yaml
 
 
 def with_lines(findings: Iterable[Finding], directories: Sequence[Path]) -> tuple[Finding, ...]:
-    """The findings with the line of their field instead of their document's, where it is found."""
+    """The findings with the line of their field, or of their document if it is not found."""
     top = directories[0] if len(directories) == 1 else Path()
 
     @cache
@@ -36,7 +36,7 @@ def with_lines(findings: Iterable[Finding], directories: Sequence[Path]) -> tupl
 
 
 def line_of(text: str, document: int, path: tuple[str | int, ...]) -> int | None:
-    """The line of a field, or of the deepest part of its path that is there."""
+    """The line of a field, or of the deepest part of its path that exists."""
     for number, line, part in split_yaml(text):
         if number == document:
             try:

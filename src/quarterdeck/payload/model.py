@@ -1,6 +1,6 @@
-"""What a payload is once it is read: its manifests in order, and what it says of its release.
+"""The types of a loaded payload: manifests in order, and the release.
 
-Nothing here reads files or decides; `load` makes these values, the other modules judge them.
+`load` makes these values; the other modules decide with them.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ import msgspec
 from quarterdeck.api.meta import Object
 
 PLACEHOLDER_VERSION = "0.0.1-snapshot"
-"""What manifests say where the release's version belongs."""
+"""The placeholder in manifests for the release's version."""
 
 
-class Identity(NamedTuple):
-    """Which object of the cluster a manifest is about; its API version does not matter."""
+class ObjectIdentity(NamedTuple):
+    """The object of a manifest, without its API version."""
 
     group: str
     kind: str
@@ -30,25 +30,25 @@ class Identity(NamedTuple):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """One document of a payload; its object is shared and must not be changed."""
+    """One document of a payload; its object is shared, do not change it."""
 
     file: str
     """The path within the payload."""
     document: int
-    """Which document of the file, from 1."""
+    """The number of the document in the file, from 1."""
     line: int
     """The line on which the document starts, from 1."""
     run_level: int | None
-    """None for a file whose name has none; those come last."""
+    """None if the name of the file has none; those come last."""
     component: str
-    """The operator that ships it, by its file name; empty where the name has none."""
+    """The component in the file name; empty if it has none."""
     object: Object
 
     @property
-    def identity(self) -> Identity:
-        """The object that it is about."""
+    def identity(self) -> ObjectIdentity:
+        """The identity of its object."""
         api_version, metadata = self.object["apiVersion"], self.object["metadata"]
-        return Identity(
+        return ObjectIdentity(
             api_version.rpartition("/")[0],
             self.object["kind"],
             metadata.get("namespace") or "",
@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        """Its annotations; values are text in a good manifest, anything in a bad one."""
+        """Its annotations; in an invalid manifest the values may be of any type."""
         return self.object["metadata"].get("annotations") or {}
 
     @property
@@ -68,23 +68,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """`file:line`, as editors take it."""
+        """The place as `file:line`, for editors."""
         return f"{self.file}:{self.line}"
 
 
 class KnownRelease(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the release that a payload belongs to; empty means not known."""
+    """What is known about the release of a payload; empty fields are not known."""
 
     version: str = ""
     image: str = ""
     previous: tuple[str, ...] = ()
-    """The versions from which it can be reached."""
+    """The versions that can update to it."""
     images: Mapping[str, str] = {}
-    """Image name (a tag of `image-references`) to where it can be pulled from."""
+    """By image name (a tag of `image-references`): the image to pull."""
 
 
 class ReleaseMetadata(msgspec.Struct, frozen=True):
-    """What a payload's `release-metadata` says."""
+    """The content of a payload's `release-metadata`."""
 
     version: str
     previous: tuple[str, ...] = ()
@@ -98,12 +98,12 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     release: KnownRelease = KnownRelease()
     manifests: tuple[Manifest, ...] = ()
     references: Mapping[str, Mapping[str, str]] = {}
-    """Directory to what its `image-references` lists: image as manifests write it, to name."""
-    passed_over: tuple[str, ...] = ()
-    """Manifest files in directories too deep to be read."""
+    """By directory: its `image-references`, from the image in manifests to its name."""
+    too_deep: tuple[str, ...] = ()
+    """Manifest files in directories that are too deep to be read."""
 
     def references_for(self, manifest: Manifest) -> Mapping[str, str] | None:
-        """The image list that covers a manifest: its directory's, else the one above."""
+        """The image list for a manifest: that of its directory, else of the directory above."""
         directory = manifest.directory
         if directory in self.references or not directory:
             return self.references.get(directory)
@@ -126,7 +126,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PayloadError(Exception):
-    """A payload that cannot be loaded, with everything that is wrong with its files."""
+    """A payload cannot be loaded; it has all problems of its files."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))

@@ -1,6 +1,6 @@
-"""What a manifest is judged against: the cluster's profile, feature set, gates, capabilities.
+"""The facts about a cluster that the filters use: profile, feature set, gates, capabilities.
 
-Also the names that are known for each; an unknown one in a payload is a mistake in it.
+Also the known names of each; an unknown name in a payload is a mistake.
 """
 
 import msgspec
@@ -14,16 +14,16 @@ CAPABILITIES = frozenset(capability.value for capability in Capability)
 
 
 class ObservedCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the filters may know of a cluster."""
+    """The facts about a cluster that the filters use."""
 
     profile: str = SELF_MANAGED
     cluster_id: str = ""
-    """The identifier by which manifests can exclude this cluster."""
+    """The identifier with which manifests can exclude this cluster."""
     feature_set: str = DEFAULT
     """One of FEATURE_SETS; empty is Default, as in the FeatureGate object."""
     enabled_gates: frozenset[str] = frozenset()
     known_capabilities: frozenset[str] = CAPABILITIES
     enabled_capabilities: frozenset[str] = CAPABILITIES
     major_version: int | None = None
-    """The release's; None where it is not known, and then excludes nothing."""
+    """The major version of the release; None if it is not known, which excludes nothing."""
     overrides: tuple[ComponentOverride, ...] = ()

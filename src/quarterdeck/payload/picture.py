@@ -1,7 +1,8 @@
-"""A graph as a picture: dot for graphviz, and SVG drawn here, so that nothing need be installed.
+"""Draws a graph: as dot for graphviz, and as SVG, which needs no other program.
 
-The SVG has a column for each stage and a box for each component; all of a column waits for all of
-the one before, so that one arrow between columns says it. Files and objects are in the tooltips.
+The SVG has a column for each stage and a box for each node. All nodes of a column wait for all
+nodes of the column before, so there is one arrow between columns. Tooltips have the files and
+objects.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import msgspec
 from quarterdeck.payload.graph import Graph, Mode, Node, level_label
 
 _ROWS = 14
-"""Boxes in a column before it is continued in the next."""
+"""The most boxes in a column; more continue in the next column."""
 _BOX_HEIGHT, _GAP, _ARROW, _MARGIN, _HEADER = 44, 12, 48, 24, 84
 _CHARACTER = 7.6
 _LONGEST_LABEL = 44
@@ -141,7 +142,7 @@ def _objects(node: Node) -> str:
 
 
 def _xml(text: str) -> str:
-    # What XML 1.0 cannot hold at all is dropped; names in a payload may have anything in them.
+    # Characters that XML 1.0 does not allow are dropped; names in a payload may have any.
     return escape("".join(c for c in text if c in "\t\n" or c.isprintable()), quote=False)
 
 

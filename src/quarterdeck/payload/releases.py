@@ -1,13 +1,12 @@
-"""The releases that can be seen: a directory with one payload per version.
+"""The available releases: a directory with one payload per version.
 
-Listing them reads only their `release-metadata`, so that a release with a broken manifest, or one
-whose metadata is broken, does not hide the others. A payload is loaded when it is needed, by
-`load_release`. The names of the directories say nothing; the metadata does:
+Listing them reads only their `release-metadata`, so that a release with a broken manifest or broken
+metadata does not hide the others. `load_release` loads a payload when it is needed. The names of
+the directories have no meaning; the metadata has the facts:
 
-    version: 1.1.0               what it is
-    previous: [1.0.0, 1.0.1]     the versions that it can be reached from, up or down
-    image: registry/quarterdeck:1.1.0     the release's image; `quarterdeck:<version>` if absent
-    url: https://...             where to read about it; may be absent
+version: 1.1.0               its version previous: [1.0.0, 1.0.1]     the versions that can update
+to it, up or down image: registry/quarterdeck:1.1.0     the release's image; `quarterdeck:<version>`
+if absent url: https://...             its documentation; may be absent
 """
 
 import hashlib
@@ -37,18 +36,18 @@ LAYOUT = "name a directory that holds one directory per release"
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A release that can be seen, by its metadata."""
+    """An available release, from its metadata."""
 
     version: Version
     release: Release
-    """As it is told in ClusterVersion's status."""
+    """The release as in ClusterVersion's status."""
     previous: frozenset[str]
-    """The versions that it can be reached from."""
+    """The versions that can update to it."""
     directory: Path
 
 
 class Releases(msgspec.Struct, frozen=True, kw_only=True):
-    """All releases that can be seen, newest first, and what is wrong with the others."""
+    """All available releases, newest first, and the problems of the others."""
 
     offers: tuple[Offer, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -75,7 +74,7 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_releases(root: Path) -> Releases:
-    """What the directory offers."""
+    """The releases in the directory."""
     offers, problems = [], []
     for found in _read_each(root):
         if isinstance(found, Offer):
@@ -90,26 +89,26 @@ def read_releases(root: Path) -> Releases:
 
 
 def load_release(offer: Offer, profile: str) -> Payload:
-    """The payload of a release, which is sealed; PayloadError, with every problem, if not."""
+    """The payload of a sealed release; PayloadError, with every problem, if it is not intact."""
     release = KnownRelease(version=offer.release.version, image=offer.release.image)
     return load_payload(offer.directory, release=release, profile=profile, sealed=True)
 
 
 def fingerprint(offer: Offer) -> str:
-    """Something that changes when files of the release do: their names, sizes and times."""
+    """A hash that changes when files of the release change: of their names, sizes and times."""
     facts = [offer.release.version, offer.release.image]
     files = [(source.file, source.path) for source in list_files([offer.directory]).sources]
     for file, path in [*files, (SUMS, offer.directory / SUMS)]:
         try:
             stat = path.stat()
         except OSError:
-            continue  # loading says what is wrong with it
+            continue  # loading reports the problem
         facts.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
 def version_hash(payload: Payload) -> str:
-    """What `status.versionHash` says: a fingerprint of all objects of the payload."""
+    """The value of `status.versionHash`: a hash of all objects of the payload."""
     digest = hashlib.sha256()
     for manifest in payload.manifests:
         digest.update(msgspec.json.encode(manifest.object, order="deterministic"))

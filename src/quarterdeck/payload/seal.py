@@ -1,8 +1,8 @@
-"""The mark of a complete release: `SHA256SUMS`, with the hash of each file that loading reads.
+"""The seal of a complete release: `SHA256SUMS`, with the hash of each file that loading reads.
 
-A directory that is being copied has files that parse and lacks others, and nothing else tells. So
-a release is applied only if it has the list, and every file is as the list says; whoever makes a
-release writes the list last, by `seal`, and copies it last. `sha256sum --check` reads it too.
+Without it, a directory that is still being copied looks like a smaller release. So a release is
+applied only if it has the list and every file matches it. The author of a release writes the list
+last, with `seal`, and copies it last. `sha256sum --check` reads it too.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ _REMEDY = "copy the whole release again; who makes it seals it with: quarterdeck
 
 
 def seal(directory: Path) -> int:
-    """Write the list of a directory that is complete; how many files it has.
+    """Write the list of a complete directory; return the number of its files.
 
-    PayloadError where a file cannot be read. The list appears all at once.
+    PayloadError if a file cannot be read. The list is written atomically.
     """
     listing = list_files([directory])
     lines, problems = [], list(listing.problems)
@@ -47,7 +47,7 @@ def seal(directory: Path) -> int:
 
 
 def read_seal(directory: Path) -> Mapping[str, str] | Problem:
-    """File to hash, as the list says; the problem where there is no list that can be read."""
+    """The hashes by file, from the list; a problem if the list cannot be read."""
     try:
         with (directory / SUMS).open("rb") as file:
             text = file.read(MAX_FILE).decode()
@@ -65,14 +65,14 @@ def read_seal(directory: Path) -> Mapping[str, str] | Problem:
 
 
 class Sealed:
-    """Compares the files of a payload, as they are read, with its list."""
+    """Compares the files of a payload with its list, as they are read."""
 
     def __init__(self, sums: Mapping[str, str]) -> None:
         self._sums = sums
         self._read: set[str] = set()
 
     def problem_with(self, file: str, data: bytes) -> Problem | None:
-        """What is wrong with a file's content; None if it is the one that was sealed."""
+        """The problem of a file's content; None if it matches the list."""
         self._read.add(file)
         wanted = self._sums.get(file)
         if wanted is None:
@@ -82,7 +82,7 @@ class Sealed:
         return None
 
     def missing(self) -> tuple[Problem, ...]:
-        """The files that are listed and were not read."""
+        """A problem for each listed file that was not read."""
         return tuple(
             _problem(file, f"not there, but listed in {SUMS}")
             for file in sorted(self._sums.keys() - self._read)

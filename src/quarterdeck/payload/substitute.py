@@ -1,8 +1,8 @@
-"""What loading replaces in manifests: versions, images, and the CVO's own template fields.
+"""Replaces versions, images, and the templates in the CVO's own manifests.
 
-Templates and images are replaced in the text, before it is parsed: an image may stand in the JSON
-inside a ConfigMap, and a template may stand where its braces would be YAML. Versions are replaced
-in the parsed object, because only two fields mean the release by `0.0.1-snapshot`.
+Templates and images are replaced in the text, before it is parsed: an image may be in JSON inside a
+ConfigMap, and the braces of a template may not be valid YAML. Versions are replaced in the parsed
+object, because `0.0.1-snapshot` is a placeholder in two fields only.
 """
 
 import re
@@ -15,7 +15,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 OWN_COMPONENT = "cluster-version-operator"
-"""The component whose manifests are templates; in all others braces are text."""
+"""The only component whose manifests are templates; in all others braces are text."""
 
 _FIELD_OR_TEXT = re.compile(
     r"""\{\{\s*(?:\.(?P<field>\w+)|"(?P<text>(?:[^"\\\n]|\\.)*)"|`(?P<raw>[^`]*)`)\s*\}\}"""
@@ -27,7 +27,7 @@ _IMAGE_CHARACTER = r"[\w./:@-]"
 
 
 class TemplateFault(msgspec.Struct, frozen=True):
-    """A template that is none of those that loading knows."""
+    """An unknown template."""
 
     line: int
     template: str
@@ -35,7 +35,7 @@ class TemplateFault(msgspec.Struct, frozen=True):
 
 
 def render_template(text: str, fields: Mapping[str, str]) -> str | TemplateFault:
-    """The text with `{{.Field}}` and `{{ "text" }}` replaced, or the first other template."""
+    """The text with `{{.Field}}` and `{{ "text" }}` replaced, or the first unknown template."""
     parts = []
     at = 0
     while (start := text.find("{{", at)) >= 0:
@@ -62,24 +62,24 @@ def _template_value(match: re.Match[str], fields: Mapping[str, str]) -> str | No
 
 
 def image_pattern(images: Mapping[str, str]) -> re.Pattern[str] | None:
-    """What finds any of these images in a text, as a whole; None where there are none."""
+    """An expression that matches each of these images as a whole; None if there are none."""
     if not images:
         return None
-    # Longest first: one image's name may be the beginning of another's.
+    # Longest first: the name of one image may be the start of another's.
     names = "|".join(re.escape(name) for name in sorted(images, key=len, reverse=True))
     return re.compile(rf"(?<!{_IMAGE_CHARACTER})(?:{names})(?!{_IMAGE_CHARACTER})")
 
 
 def replace_images(text: str, pattern: re.Pattern[str] | None, images: Mapping[str, str]) -> str:
-    """The text with every image that the pattern finds replaced by what it stands for."""
+    """The text with every image that the pattern matches replaced."""
     return text if pattern is None else pattern.sub(lambda match: images[match[0]], text)
 
 
 def replace_versions(value: Object, version: str) -> Object:
-    """The object with the release's version where it belongs; the same object if unchanged.
+    """The object with the release's version in place of the placeholder.
 
-    That is in environment variables named RELEASE_VERSION, and in the versions that a
-    ClusterOperator is expected to report.
+    The placeholder is in environment variables named RELEASE_VERSION, and in the versions of a
+    ClusterOperator.
     """
     if not version:
         return value

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from quarterdeck.feature_gates import DEFAULT
-from quarterdeck.payload.explain import Explanation
-from quarterdeck.payload.filters import Verdict
+from quarterdeck.payload.explain import ManifestExplanation
+from quarterdeck.payload.filters import FilterResult
 from quarterdeck.payload.findings import Finding, Severity
 from quarterdeck.payload.graph import Graph
 from quarterdeck.payload.model import Manifest, Payload
@@ -13,7 +13,7 @@ from quarterdeck.payload.observed import ObservedCluster
 
 
 def lint_view(payload: Payload, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What lint found, and in how much."""
+    """The findings of lint, and the number of manifests."""
     return {
         "manifests": len(payload.manifests),
         "errors": sum(finding.severity is Severity.ERROR for finding in findings),
@@ -22,15 +22,17 @@ def lint_view(payload: Payload, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def why_view(explanations: Sequence[Explanation], observed: ObservedCluster) -> dict[str, Any]:
-    """Which manifests count, and what each filter says of them."""
+def why_view(
+    explanations: Sequence[ManifestExplanation], observed: ObservedCluster
+) -> dict[str, Any]:
+    """Which manifests are included, and the result of each filter."""
     return observed_view(observed) | {
         "manifests": [
             manifest_view(explanation.manifest)
             | {
                 "included": explanation.excluded_by is None,
                 "excludedBy": explanation.excluded_by and explanation.excluded_by.filter,
-                "filters": [_verdict_view(verdict) for verdict in explanation.verdicts],
+                "filters": [_filter_view(result) for result in explanation.filter_results],
             }
             for explanation in explanations
         ]
@@ -38,7 +40,7 @@ def why_view(explanations: Sequence[Explanation], observed: ObservedCluster) -> 
 
 
 def graph_view(graph: Graph, observed: ObservedCluster) -> dict[str, Any]:
-    """The nodes, what each applies and what it waits for."""
+    """The nodes, with the manifests of each and the nodes that it waits for."""
     return (
         {"mode": graph.mode.value}
         | observed_view(observed)
@@ -58,7 +60,7 @@ def graph_view(graph: Graph, observed: ObservedCluster) -> dict[str, Any]:
 
 
 def observed_view(observed: ObservedCluster) -> dict[str, Any]:
-    """What the filters were told."""
+    """The facts about the cluster that the filters used."""
     return {
         "profile": observed.profile,
         "featureSet": observed.feature_set or DEFAULT,
@@ -67,7 +69,7 @@ def observed_view(observed: ObservedCluster) -> dict[str, Any]:
 
 
 def manifest_view(manifest: Manifest) -> dict[str, Any]:
-    """Where a manifest is, and which object it is about."""
+    """The place of a manifest, and its object."""
     return {
         "file": manifest.file,
         "document": manifest.document,
@@ -90,10 +92,10 @@ def _finding_view(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _verdict_view(verdict: Verdict) -> dict[str, Any]:
+def _filter_view(result: FilterResult) -> dict[str, Any]:
     return {
-        "number": verdict.number,
-        "filter": verdict.filter,
-        "excludes": verdict.reason is not None,
-        "reason": verdict.reason,
+        "number": result.number,
+        "filter": result.filter,
+        "excludes": result.reason is not None,
+        "reason": result.reason,
     }

@@ -1,6 +1,6 @@
-"""YAML and JSON text to plain data, as Kubernetes reads it, with limits against hostile input.
+"""Decodes YAML and JSON as Kubernetes does, with limits against hostile input.
 
-A document is given with its number and line, or with the reason why it is refused.
+Each document has its number and line, and a value or the reason why it is refused.
 """
 
 from quarterdeck.strict_yaml.decode_json import decode_json

@@ -1,4 +1,4 @@
-"""JSON text to documents; several values may follow one another in a file."""
+"""Decodes JSON text into documents; a file may have several values, one after another."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def decode_json(text: str) -> Iterator[Document | Refusal]:
-    """Each of the JSON values that follow one another in a text."""
+    """The JSON values of a text, in their order."""
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
     at, number, line, counted = _skip_blank(text, 0), 0, 1, 0
     while at < len(text):
@@ -66,7 +66,7 @@ def _no_constant(name: str) -> None:
 
 
 def _check_json_limits(value: Any) -> None:
-    """Refuse a value that is too deep, too large or no text, without recursion."""
+    """Refuse a value that is too deep, too large or not valid Unicode, without recursion."""
     nodes, depth, level = 0, 0, [value]
     while level:
         nodes, depth = nodes + len(level), depth + 1

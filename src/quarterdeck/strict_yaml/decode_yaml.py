@@ -1,8 +1,8 @@
-"""YAML text to documents, each with its number and line, or why it is refused.
+"""Decodes YAML text into documents.
 
-PyYAML's own loader resolves YAML 1.1 dates and base-60 numbers, lets a repeated key win
-silently, and builds a second tree on the way. We read libyaml's events instead, and resolve plain
-scalars as Kubernetes does; it is also twice as fast.
+PyYAML's own loader resolves YAML 1.1 dates and base-60 numbers, accepts repeated keys, and builds a
+second tree. This decoder reads libyaml's events instead, and resolves plain scalars as Kubernetes
+does; it is also twice as fast.
 """
 
 import math
@@ -56,7 +56,7 @@ _WORDS: dict[str, bool | None] = (
 
 
 def decode_yaml(text: str) -> Iterator[Document | Refusal]:
-    """Each document between `---` lines that has content; a bad one does not hide the next."""
+    """Each document with content between `---` lines; an invalid one does not hide the next."""
     for number, line, part in split_yaml(text):
         if number > MAX_DOCUMENTS:
             yield Refusal(number, line, *TOO_MANY)
@@ -67,8 +67,8 @@ def decode_yaml(text: str) -> Iterator[Document | Refusal]:
 def split_yaml(text: str) -> Iterator[tuple[int, int, str]]:
     """The number, first line and text of each document that has content.
 
-    A `---` at the start of a line ends a document wherever it stands, even in a block of text, so
-    that cutting there is exact, and lets the parser start afresh after an error.
+    A `---` at the start of a line ends a document everywhere, even in a block of text. So the text
+    is cut there, and the parser starts again after an error.
     """
     starts = list(_markers(text))
     if not starts or not _NOTHING.match(text[: starts[0]]):
@@ -83,7 +83,7 @@ def split_yaml(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _markers(text: str) -> Iterator[int]:
-    """Where lines start with `---`; by plain search, ten times as fast as an expression."""
+    """The positions of lines that start with `---`; ten times as fast as an expression."""
     lines = "\n" + text
     at = lines.find("\n---")
     while at >= 0:
@@ -93,7 +93,7 @@ def _markers(text: str) -> Iterator[int]:
 
 
 def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
-    # Nobody needs directives in a manifest, and libyaml takes minutes for a file full of them.
+    # Manifests need no directives, and libyaml takes minutes for a file full of them.
     if (directive := f"\n{text}".find("\n%")) >= 0:
         at = line + text.count("\n", 0, directive)
         return Refusal(number, at, "a YAML directive", "remove the line that starts with %")
@@ -110,13 +110,13 @@ def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
         at = line + text.count("\n", 0, getattr(error, "position", 0))
         what = getattr(error, "reason", str(error))
         return Refusal(number, at, f"not YAML: {what}", "remove what is not text")
-    # A first line of only `---` belongs to the document, but it starts on the next.
+    # After a first line of only `---` the document starts on the next line.
     blank = text.partition("\n")[0].rstrip() == "---"
     return Document(number, line + blank, value)
 
 
 class _Builder:
-    """Turns the events of one document into plain data."""
+    """Builds the value of one document from its events."""
 
     def __init__(self, text: str) -> None:
         self._next: Callable[[], Event | None] = CParser(text).get_event
@@ -127,7 +127,7 @@ class _Builder:
     def document(self) -> Any:
         value = None
         while not isinstance(event := self._next(), StreamEndEvent | None):
-            # Once at most: the text was cut at the only thing that can start another.
+            # At most once: the text was cut wherever another document can start.
             if isinstance(event, DocumentStartEvent):
                 value = self._node(self._next(), 1)
         return value
@@ -187,7 +187,7 @@ class _Builder:
         value, nodes, text = self._anchors[event.anchor]
         self._nodes += nodes
         self._text += text
-        # Only aliases make more of a text than its file has, whose size is limited.
+        # Only aliases can make more text than the file has, whose size is limited.
         if self._nodes > MAX_NODES:
             raise RefusedError(_line(event), *TOO_LARGE)
         if self._text > MAX_TEXT:
@@ -210,7 +210,7 @@ def _line(event: Event | None) -> int:
 def _scalar(event: ScalarEvent) -> Any:
     if event.implicit[0]:
         text = event.value
-        # Words first: most plain scalars are names, and one lookup settles them.
+        # Words first: most plain scalars are names, which one lookup decides.
         value = _WORDS.get(text, text)
         if value is text and text[0] in _NUMBER_START:
             return _number(text, event)
@@ -221,7 +221,7 @@ def _scalar(event: ScalarEvent) -> Any:
 
 
 def _number(text: str, event: ScalarEvent) -> int | float | str:
-    """The number that a plain scalar stands for, by Kubernetes' rules; text where it is none."""
+    """The number of a plain scalar by Kubernetes' rules; the text if it is not a number."""
     value: int | float
     if _INTEGER.match(text) and len(text) < _LONGEST_INTEGER:
         digits = text.replace("_", "")

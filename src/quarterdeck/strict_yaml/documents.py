@@ -1,6 +1,6 @@
-"""What decoding gives: documents with number and line, or why one is refused; and the limits.
+"""The results of decoding, and its limits.
 
-A payload may be hostile, so that depth, size and number are limited for YAML and JSON alike.
+Input may be hostile, so depth, size and number are limited, for YAML and JSON alike.
 """
 
 from typing import Any
@@ -9,11 +9,11 @@ import msgspec
 
 MAX_DEPTH = 100
 MAX_NODES = 200_000
-"""Per document, aliases counted as often as they are used; the largest real CRDs have 40,000."""
+"""The most values in a document; an alias counts at each use. The largest real CRDs have 40,000."""
 MAX_TEXT = 8 << 20
-"""Characters of text per document, counted likewise; etcd takes no object above 1.5 MiB."""
+"""The most characters in a document, counted likewise; etcd accepts objects up to 1.5 MiB."""
 MAX_DOCUMENTS = 1000
-"""Per file."""
+"""The most documents in a file."""
 
 TOO_DEEP = (f"nested more than {MAX_DEPTH} deep", "flatten it")
 TOO_LARGE = (
@@ -28,7 +28,7 @@ TOO_MANY = (f"more than {MAX_DOCUMENTS} documents", "split the file")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One document that could be read."""
+    """A document and its value."""
 
     number: int
     line: int
@@ -36,7 +36,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """One document that could not."""
+    """A refused document: why, and the remedy."""
 
     number: int
     line: int
@@ -53,5 +53,5 @@ class RefusedError(Exception):
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, shortened where it is long."""
+    """The text in quotes, shortened if it is long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

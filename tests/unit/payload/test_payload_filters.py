@@ -11,8 +11,8 @@ from quarterdeck.feature_gates import FEATURE_SETS
 from quarterdeck.payload.filters import (
     FILTERS,
     excluded_by,
+    filter_results,
     included,
-    verdicts,
 )
 from quarterdeck.payload.model import Manifest
 from quarterdeck.payload.observed import CAPABILITIES, ObservedCluster
@@ -291,7 +291,7 @@ def test_every_reason_is_kept() -> None:
             ),
         ),
     )
-    applied = [verdict.number for verdict in verdicts(found, observed) if verdict.reason]
+    applied = [verdict.number for verdict in filter_results(found, observed) if verdict.reason]
     assert applied == [2, 3, 4, 5, 6, 7, 8, 9]
 
 
@@ -318,7 +318,7 @@ def test_the_first_reason_decides_and_none_means_included(
         feature_set=feature_set, enabled_gates=gates, cluster_id="id", major_version=4
     )
     found = manifest(annotations)
-    told = verdicts(found, observed)
+    told = filter_results(found, observed)
     assert [verdict.number for verdict in told] == list(range(1, 10))
     first = next((verdict for verdict in told if verdict.reason is not None), None)
     assert excluded_by(found, observed) == first

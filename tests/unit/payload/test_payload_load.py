@@ -92,7 +92,7 @@ def test_component_directories_are_one_payload(tmp_path: Path) -> None:
     )
     reading = read(tmp_path)
     assert names(reading) == ["first", "second", "third"]
-    assert reading.payload.passed_over == ("a/deep/0000_00_a_1.yaml",)
+    assert reading.payload.too_deep == ("a/deep/0000_00_a_1.yaml",)
 
 
 def test_several_directories_are_one_payload_and_keep_their_names(tmp_path: Path) -> None:

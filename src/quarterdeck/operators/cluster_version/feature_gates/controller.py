@@ -18,7 +18,7 @@ from quarterdeck.controller import (
     Watch,
     to_singleton,
 )
-from quarterdeck.feature_gates import DEFAULT, FEATURE_GATE_NAME, gate_states, turned_by_hand
+from quarterdeck.feature_gates import DEFAULT, FEATURE_GATE_NAME, custom_gates, gate_states
 from quarterdeck.operators.cluster_version.feature_gates.status import desired_status, other_owners
 from quarterdeck.operators.cluster_version.history import maybe_running
 from quarterdeck.operators.cluster_version.payloads import Loaded, Payloads
@@ -64,7 +64,7 @@ def add_feature_gates(
             log.v(4).info("feature gates left to their owner", owners=owners)
             return DONE
         feature_set = found.spec.effective_feature_set
-        on, off = turned_by_hand(found.spec)
+        on, off = custom_gates(found.spec)
         states = gate_states(feature_set, listed=await listed(feature_set), on=on, off=off)
         version = versions.get(_VERSION)
         running = maybe_running(version.status.history if version and version.status else ())

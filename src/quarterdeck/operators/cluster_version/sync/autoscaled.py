@@ -8,7 +8,7 @@ from typing import Any
 
 from quarterdeck.api.meta import Object, foreign
 from quarterdeck.kube import owned_fields
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 AUTOSCALERS = foreign(
     "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True
@@ -21,12 +21,12 @@ def has_replicas(obj: Object) -> bool:
     return isinstance(spec, dict) and spec.get("replicas") is not None
 
 
-def target(autoscaler: Object) -> Identity:
+def target(autoscaler: Object) -> ObjectIdentity:
     """The object that an autoscaler scales."""
     ref: Any = (autoscaler.get("spec") or {}).get("scaleTargetRef") or {}
     group = str(ref.get("apiVersion") or "").rpartition("/")[0]
     namespace = str(autoscaler["metadata"].get("namespace") or "")
-    return Identity(group, str(ref.get("kind")), namespace, str(ref.get("name")))
+    return ObjectIdentity(group, str(ref.get("kind")), namespace, str(ref.get("name")))
 
 
 def without_replicas(desired: Object, live: Object, manager: str) -> Object:

@@ -28,7 +28,7 @@ from quarterdeck.operators.cluster_version.sync.own_rights import BINDINGS, RBAC
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.pod_template import has_pod_template
 from quarterdeck.operators.cluster_version.sync.standstill import STANDSTILL_TIMEOUT
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 
 log = get_logger("cluster-version.sync")
 
@@ -37,7 +37,7 @@ DISCOVERY_INTERVAL = 2.0
 FIRST_LIST_TIMEOUT = 10.0
 """Seconds that the first list of a kind may take before it counts as unreadable."""
 
-Listener = Callable[[Identity], None]
+Listener = Callable[[ObjectIdentity], None]
 Announce = Callable[[Object, str, str], None]
 """Creates an event about an object: the object, a reason, a note."""
 
@@ -167,7 +167,7 @@ class Cluster:
             await self._listed(self._follow_autoscalers())
         return found
 
-    def is_autoscaled(self, identity: Identity) -> bool:
+    def is_autoscaled(self, identity: ObjectIdentity) -> bool:
         """Whether an autoscaler scales this object."""
         cache = self._autoscalers
         return cache is not None and bool(cache.by_index("target", str(identity)))
@@ -277,7 +277,7 @@ class Cluster:
 
     def _tell(self, gvk: GroupVersionKind, key: Key) -> None:
         if self._listener is not None:
-            self._listener(Identity(gvk.group, gvk.kind, key.namespace, key.name))
+            self._listener(ObjectIdentity(gvk.group, gvk.kind, key.namespace, key.name))
 
 
 def _keys(keys: Iterable[Key], resource: Resource[Object]) -> frozenset[Key]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 
 JOB_HASH = "quarterdeck.dev/job-hash"
 """An annotation on our Jobs: the hash of the manifest's spec, because a Job is immutable."""
@@ -27,12 +27,12 @@ def desired_object(manifest: Manifest, *, namespaced: bool) -> Object:
     if not namespaced:
         metadata.pop("namespace", None)
     match manifest.identity:
-        case Identity("config.openshift.io", "ClusterOperator"):
+        case ObjectIdentity("config.openshift.io", "ClusterOperator"):
             desired.setdefault("spec", {})
-        case Identity("batch", "Job"):
+        case ObjectIdentity("batch", "Job"):
             marks = {JOB_HASH: job_hash(desired.get("spec") or {})}
             metadata["annotations"] = (metadata.get("annotations") or {}) | marks
-        case Identity("", "Secret"):
+        case ObjectIdentity("", "Secret"):
             desired = _with_plain_data(desired)
     return desired | {"metadata": metadata}
 

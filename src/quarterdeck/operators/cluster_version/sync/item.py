@@ -8,7 +8,7 @@ from quarterdeck.operators.cluster_version.sync.desired import expected_versions
 from quarterdeck.operators.cluster_version.sync.plan import is_job
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.graph import Mode
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 from quarterdeck.status.rollout import READINESS
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ class Item:
         return self.autoscaled, _form(self.identity, live)
 
 
-def is_operator(identity: Identity) -> bool:
+def is_operator(identity: ObjectIdentity) -> bool:
     """Whether the object is a ClusterOperator."""
     return (identity.group, identity.kind) == _OPERATOR
 
 
 def mark_duplicates(items: Sequence[Item]) -> None:
     """Mark differing manifests of one object, which would undo each other's writes."""
-    first: dict[Identity, Manifest] = {}
+    first: dict[ObjectIdentity, Manifest] = {}
     for item in items:
         if item.idle:
             continue
@@ -95,7 +95,7 @@ def _is_idle(manifest: Manifest, mode: Mode) -> bool:
     )
 
 
-def _form(identity: Identity, live: Object) -> object:
+def _form(identity: ObjectIdentity, live: Object) -> object:
     """A value that stays equal while no field changes that a manifest can set.
 
     Kinds with a readiness rule change their status often; their generation counts other changes.

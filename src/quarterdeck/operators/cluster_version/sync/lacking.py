@@ -16,7 +16,7 @@ from quarterdeck.operators.cluster_version.sync.kinds import (
 from quarterdeck.operators.cluster_version.sync.plan import is_definition
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Failed, Outcome, Waiting
 from quarterdeck.payload import annotations as known
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 
 KIND_UNKNOWN, NO_NAMESPACE = "KindUnknown", "NamespaceNotFound"
 LACKING = (KIND_UNKNOWN, NO_NAMESPACE)
@@ -38,7 +38,7 @@ class Provided:
                 self.namespaces.add(manifest.identity.name)
 
 
-def brings_others(identity: Identity) -> bool:
+def brings_others(identity: ObjectIdentity) -> bool:
     """Whether the object is a definition or a namespace, which other objects need."""
     return is_definition(identity) or _is_namespace(identity)
 
@@ -70,5 +70,5 @@ def without_place(key: Key, error: NotFound, provided: Provided) -> Outcome:
     return Failed(NO_NAMESPACE, message)
 
 
-def _is_namespace(identity: Identity) -> bool:
+def _is_namespace(identity: ObjectIdentity) -> bool:
     return (identity.group, identity.kind) == ("", "Namespace")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 from quarterdeck.status.rollout import Failed
 
 RBAC = "rbac.authorization.k8s.io"
@@ -37,7 +37,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return namespace, name
 
 
-def is_about_rights(identity: Identity) -> bool:
+def is_about_rights(identity: ObjectIdentity) -> bool:
     """Whether a change of this object can remove rights."""
     return (identity.group, identity.kind) in {
         *((RBAC, kind) for kind in (*BINDINGS, *ROLES)),
@@ -46,7 +46,7 @@ def is_about_rights(identity: Identity) -> bool:
     }
 
 
-def can_take_rights(identity: Identity, live: Object, desired: Object | None) -> bool:
+def can_take_rights(identity: ObjectIdentity, live: Object, desired: Object | None) -> bool:
     """Whether the write can remove rights at all; if not, no request for bindings is needed.
 
     Most changes in a release only add rules or change labels. A deletion always can.
@@ -59,7 +59,7 @@ def can_take_rights(identity: Identity, live: Object, desired: Object | None) ->
 
 
 def refusal(
-    identity: Identity,
+    identity: ObjectIdentity,
     live: Object,
     desired: Object | None,
     account: Account,
@@ -85,7 +85,7 @@ def names_account(binding: Object, account: Account) -> bool:
 
 
 def _lost(
-    identity: Identity,
+    identity: ObjectIdentity,
     live: Object,
     desired: Object | None,
     account: Account,

@@ -27,7 +27,7 @@ from quarterdeck.operators.cluster_version.sync.pod_template import describe_own
 from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.graph import Mode
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 from quarterdeck.status.rollout import READINESS
 
 FIELD_MANAGER = "quarterdeck-cluster-version"
@@ -86,12 +86,12 @@ def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -
     return Apply(changed, foreign) if changed else Leave()
 
 
-def is_job(identity: Identity) -> bool:
+def is_job(identity: ObjectIdentity) -> bool:
     """Whether the object is a Job."""
     return (identity.group, identity.kind) == ("batch", "Job")
 
 
-def is_definition(identity: Identity) -> bool:
+def is_definition(identity: ObjectIdentity) -> bool:
     """Whether the object is a CustomResourceDefinition."""
     return (identity.group, identity.kind) == (
         "apiextensions.k8s.io",

@@ -30,7 +30,7 @@ from quarterdeck.operators.cluster_version.sync.field_trees import (
     whole_tree,
     without,
 )
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 _TEMPLATE: Path = ("spec", "template", "spec")
 _POD_SPECS: dict[tuple[str, str], Path] = {
@@ -50,7 +50,7 @@ def has_pod_template(group: str, kind: str) -> bool:
 
 
 def foreign_fields(
-    identity: Identity, live: Object, desired: Object, manager: str
+    identity: ObjectIdentity, live: Object, desired: Object, manager: str
 ) -> dict[str, list[str]]:
     """The paths in the pod template's spec that the release does not have, by manager."""
     at = _POD_SPECS.get((identity.group, identity.kind))
@@ -69,7 +69,7 @@ def foreign_fields(
 
 
 def replaced_fields(
-    identity: Identity, live: Object, desired: Object, manager: str
+    identity: ObjectIdentity, live: Object, desired: Object, manager: str
 ) -> dict[str, list[str]]:
     """The paths in the pod template's spec whose value differs from the release, by manager."""
     at = _POD_SPECS.get((identity.group, identity.kind))
@@ -85,7 +85,7 @@ def replaced_fields(
     )
 
 
-def as_ours(identity: Identity, live: Object, manager: str) -> list[Object]:
+def as_ours(identity: ObjectIdentity, live: Object, manager: str) -> list[Object]:
     """The object's managedFields with us as the only owner of the pod template's spec.
 
     Fields that we created become applied fields too, so that one apply removes all others.

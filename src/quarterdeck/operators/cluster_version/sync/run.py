@@ -29,7 +29,7 @@ from quarterdeck.payload.graph import (
     build_graph,
     level_label,
 )
-from quarterdeck.payload.model import Identity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 
 log = get_logger("cluster-version.sync")
 
@@ -91,7 +91,7 @@ class _Run:
         self._report = report
         self._applier = Applier(graph.manifests, mode, cluster)
         self._identities = [manifest.identity for manifest in graph.manifests]
-        self._steps: dict[Identity, list[int]] = {}
+        self._steps: dict[ObjectIdentity, list[int]] = {}
         for step, own in enumerate(self._identities):
             # Some name a namespace though their kind has none.
             for identity in {own, own._replace(namespace="")}:
@@ -214,7 +214,7 @@ class _Run:
                 self.schedule.wake(step, self._clock())
         self._changed.set()
 
-    def _object_changed(self, identity: Identity) -> None:
+    def _object_changed(self, identity: ObjectIdentity) -> None:
         for step in self._steps.get(identity, ()):
             if self.schedule.wake(step, self._clock()):
                 self._changed.set()

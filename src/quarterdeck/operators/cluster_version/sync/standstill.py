@@ -12,7 +12,7 @@ from typing import NamedTuple
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.cluster_version.sync.progress import Failed, Outcome, Waiting
 from quarterdeck.payload.graph import Mode
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 STANDSTILL_TIMEOUT = 600.0
 """Seconds; the default of a Deployment's progressDeadlineSeconds."""
@@ -29,7 +29,7 @@ class Standstill(NamedTuple):
 
 
 def timeout_for(
-    identity: Identity, live: Object, mode: Mode, timeout: float = STANDSTILL_TIMEOUT
+    identity: ObjectIdentity, live: Object, mode: Mode, timeout: float = STANDSTILL_TIMEOUT
 ) -> float | None:
     """For how many seconds the object may make no progress; None for no limit.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from quarterdeck.api.config_v1 import ClusterOperator, ComponentOverride
-from quarterdeck.feature_gates import holds_updates_back
+from quarterdeck.feature_gates import blocks_minor_updates
 from quarterdeck.status import find_condition
 from quarterdeck.status.staleness import is_stale
 from quarterdeck.status.staleness_marks import is_verdict, original
@@ -58,7 +58,7 @@ def _carries_verdict(operator: ClusterOperator) -> bool:
 
 def feature_set_blockers(feature_set: str) -> Iterator[Blocker]:
     """The blocker of a feature set that cannot be left again; none for another feature set."""
-    if holds_updates_back(feature_set):
+    if blocks_minor_updates(feature_set):
         yield Blocker(
             reason="FeatureSetNotUpgradeable",
             message=f"FeatureGate cluster has spec.featureSet {feature_set}, which cannot be left"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from quarterdeck.api.config_v1 import ClusterVersion, FeatureGateSpec, UpdateState
-from quarterdeck.feature_gates import DEFAULT, turned_by_hand
+from quarterdeck.feature_gates import DEFAULT, custom_gates
 from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.payload.filters import included
 from quarterdeck.payload.gates import enabled_gates
@@ -51,7 +51,7 @@ def observed_cluster(
 ) -> ObservedCluster:
     """The observed cluster for the payload's filters."""
     feature_set = (gates.effective_feature_set if gates else "") or DEFAULT
-    on, off = turned_by_hand(gates)
+    on, off = custom_gates(gates)
     parsed = parse_version(payload.release.version)
     return ObservedCluster(
         profile=profile,

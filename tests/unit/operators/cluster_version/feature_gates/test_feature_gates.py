@@ -21,10 +21,10 @@ from quarterdeck.api.config_v1 import (
 from quarterdeck.api.meta import ManagedFields, ObjectMeta
 from quarterdeck.feature_gates import (
     LOG_LEVEL_GATE,
+    blocks_minor_updates,
+    custom_gates,
     gate_is_on,
     gate_states,
-    holds_updates_back,
-    turned_by_hand,
 )
 from quarterdeck.operators.cluster_version.feature_gates.status import desired_status, other_owners
 from quarterdeck.operators.cluster_version.history import maybe_running
@@ -82,7 +82,7 @@ def test_what_the_payload_lists_wins_over_the_table_and_the_administrator_over_b
     assert gate_states("", listed=listed, table=TABLE) == listed
     custom = CustomFeatureGates(enabled=("Everywhere",), disabled=("Extra",))
     spec = FeatureGateSpec(feature_set="CustomNoUpgrade", custom_no_upgrade=custom)
-    on, off = turned_by_hand(spec)
+    on, off = custom_gates(spec)
     assert gate_states("CustomNoUpgrade", listed=listed, on=on, off=off, table=TABLE) == {
         "Everywhere": True,
         "Preview": True,
@@ -96,7 +96,7 @@ def test_gates_named_one_by_one_count_in_their_own_feature_set_only(
 ) -> None:
     custom = CustomFeatureGates(enabled=tuple(on), disabled=tuple(off))
     spec = FeatureGateSpec(feature_set=feature_set, custom_no_upgrade=custom)
-    turned_on, turned_off = turned_by_hand(spec)
+    turned_on, turned_off = custom_gates(spec)
     states = gate_states(feature_set, on=turned_on, off=turned_off, table=TABLE)
     plain = gate_states(feature_set, table=TABLE)
     if feature_set != "CustomNoUpgrade":
@@ -139,7 +139,7 @@ def test_a_status_is_left_to_whoever_else_wrote_it() -> None:
 
 @pytest.mark.parametrize("feature_set", list(FeatureSet))
 def test_only_sets_with_no_upgrade_in_their_name_hold_updates_back(feature_set: str) -> None:
-    held = holds_updates_back(feature_set)
+    held = blocks_minor_updates(feature_set)
     assert held == ("NoUpgrade" in feature_set)
     condition = upgradeable(feature_set, NOW)
     assert condition.status == ("False" if held else "True")

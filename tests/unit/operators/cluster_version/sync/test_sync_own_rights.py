@@ -10,7 +10,7 @@ from quarterdeck.operators.cluster_version.sync.own_rights import (
     can_take_rights,
     refusal,
 )
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 RBAC = "rbac.authorization.k8s.io"
 ME = Account(
@@ -41,7 +41,7 @@ def role(*verbs: str) -> Object:
 def is_refused(live: Object, desired: Object | None, *others: Object, **where: Any) -> bool:
     meta = live["metadata"]
     group = where.get("group", RBAC)
-    identity = Identity(group, live["kind"], meta.get("namespace", ""), meta["name"])
+    identity = ObjectIdentity(group, live["kind"], meta.get("namespace", ""), meta["name"])
     everything = [live, *others] if "roleRef" in live else list(others)
     refused = refusal(identity, live, desired, ME, everything) is not None
     assert can_take_rights(identity, live, desired) or not refused, "it would not be asked"
@@ -82,17 +82,19 @@ def test_a_role_keeps_the_rules_that_the_operator_has_by_it() -> None:
 
 
 def test_who_has_which_rights_is_asked_only_where_some_can_be_lost() -> None:
-    of_role = Identity(RBAC, "ClusterRole", "", "r")
+    of_role = ObjectIdentity(RBAC, "ClusterRole", "", "r")
     labelled = role("get") | {"metadata": {"name": "r", "labels": {"a": "b"}}}
     assert not can_take_rights(of_role, role("get"), labelled)
     assert not can_take_rights(of_role, role("get"), role("get", "list"))
     assert can_take_rights(of_role, role("get", "list"), role("get"))
     assert can_take_rights(of_role, role("get"), None)
-    home, there = Identity("", "Namespace", "", "home"), {"metadata": {"name": "home"}}
+    home, there = ObjectIdentity("", "Namespace", "", "home"), {"metadata": {"name": "home"}}
     assert not can_take_rights(home, there, there)
     assert can_take_rights(home, there, None)
-    assert can_take_rights(Identity(RBAC, "ClusterRoleBinding", "", "b"), binding(), binding())
-    assert not can_take_rights(Identity("", "ConfigMap", "home", "c"), there, None)
+    assert can_take_rights(
+        ObjectIdentity(RBAC, "ClusterRoleBinding", "", "b"), binding(), binding()
+    )
+    assert not can_take_rights(ObjectIdentity("", "ConfigMap", "home", "c"), there, None)
 
 
 def test_the_account_and_its_namespace_are_not_deleted() -> None:

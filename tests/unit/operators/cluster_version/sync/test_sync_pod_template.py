@@ -16,10 +16,10 @@ from quarterdeck.operators.cluster_version.sync.pod_template import (
     foreign_fields,
     replaced_fields,
 )
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 OURS = "us"
-WHO = Identity("apps", "Deployment", "ns", "x")
+WHO = ObjectIdentity("apps", "Deployment", "ns", "x")
 POD = {"containers": [{"name": "main", "image": "a:1", "ports": [{"containerPort": 80}]}]}
 OUR_FIELDS: Object = {
     "f:containers": {
@@ -60,7 +60,7 @@ def deployment(pod: Object, *entries: Object) -> Object:
     }
 
 
-def found(pod: Object, *entries: Object, want: Object = POD, who: Identity = WHO) -> Any:
+def found(pod: Object, *entries: Object, want: Object = POD, who: ObjectIdentity = WHO) -> Any:
     ours = entry(OURS, OUR_FIELDS, "Apply")
     return foreign_fields(who, deployment(pod, ours, *entries), deployment(want), OURS)
 

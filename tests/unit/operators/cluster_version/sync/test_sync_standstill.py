@@ -11,7 +11,7 @@ from quarterdeck.operators.cluster_version.sync.standstill import (
     timeout_for,
 )
 from quarterdeck.payload.graph import Mode
-from quarterdeck.payload.model import Identity
+from quarterdeck.payload.model import ObjectIdentity
 
 NONE_YET = Waiting("DaemonSetNotReady", "on 0 of 2 nodes")
 ONE = Waiting("DaemonSetNotReady", "on 1 of 2 nodes")
@@ -57,7 +57,7 @@ def test_what_is_done_or_has_failed_is_not_waited_for() -> None:
     ],
 )
 def test_how_long(group: str, kind: str, live: Object, seconds: float | None) -> None:
-    identity = Identity(group, kind, "ns", "x")
+    identity = ObjectIdentity(group, kind, "ns", "x")
     assert timeout_for(identity, live, Mode.UPDATING) == seconds
     assert timeout_for(identity, live, Mode.INITIALIZING) == seconds
     assert timeout_for(identity, live, Mode.RECONCILING) is None

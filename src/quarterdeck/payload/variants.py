@@ -1,7 +1,7 @@
-"""Every kind of cluster that a payload may meet, and in which of them each manifest counts.
+"""All variants of clusters for a payload, and which of them include each manifest.
 
-A world is a profile, a feature set, and what to think of gates of which nobody says whether they
-are on. The worlds of a manifest are the bits of a number, so that comparing thousands is cheap.
+A variant has a profile, a feature set, and whether unknown gates are on. The variants of a manifest
+are the bits of a number, so that comparing thousands is cheap.
 """
 
 from collections.abc import Iterator
@@ -21,25 +21,25 @@ from quarterdeck.payload.observed import PROFILES, ObservedCluster
 _PREFIXES = (known.INCLUDE, known.EXCLUDE, "release.openshift.io/", "capability.openshift.io/")
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of cluster."""
+class ClusterVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant of a cluster."""
 
     profile: str
     feature_set: str
     unknown_gates: bool
-    """Whether gates are thought to be on that neither the release nor the payload knows."""
+    """Whether gates that neither the release nor the payload knows are assumed to be on."""
     observed: ObservedCluster
 
 
-class Worlds:
-    """The worlds of a payload, and the manifests' places in them."""
+class ClusterVariants:
+    """The variants of clusters for a payload."""
 
     def __init__(self, payload: Payload) -> None:
-        self.all = tuple(_worlds(payload))
+        self.all = tuple(_variants(payload))
         self._memory: dict[tuple[object, ...], int] = {}
 
     def of(self, manifest: Manifest) -> int:
-        """The worlds in which the manifest counts, one bit each."""
+        """The variants that include the manifest, one bit each."""
         key = (
             has_major_versions(manifest),
             *((k, repr(v)) for k, v in manifest.annotations.items() if k.startswith(_PREFIXES)),
@@ -47,34 +47,34 @@ class Worlds:
         if key not in self._memory:
             self._memory[key] = sum(
                 1 << bit
-                for bit, world in enumerate(self.all)
-                if excluded_by(manifest, world.observed) is None
+                for bit, variant in enumerate(self.all)
+                if excluded_by(manifest, variant.observed) is None
             )
         return self._memory[key]
 
     def where(self, **fields: str) -> int:
-        """The worlds with these values, one bit each."""
+        """The variants with these values, one bit each."""
         return sum(
             1 << bit
-            for bit, world in enumerate(self.all)
-            if all(getattr(world, name) == value for name, value in fields.items())
+            for bit, variant in enumerate(self.all)
+            if all(getattr(variant, name) == value for name, value in fields.items())
         )
 
     def describe(self, bits: int) -> str:
-        """Profiles and feature sets, for people."""
-        chosen = [world for bit, world in enumerate(self.all) if bits >> bit & 1]
+        """The profiles and feature sets of these variants, as text."""
+        chosen = [variant for bit, variant in enumerate(self.all) if bits >> bit & 1]
         by_sets: dict[str, list[str]] = {}
-        for profile in dict.fromkeys(world.profile for world in chosen):
+        for profile in dict.fromkeys(variant.profile for variant in chosen):
             sets = dict.fromkeys(w.feature_set for w in chosen if w.profile == profile)
             text = "all feature sets" if len(sets) == len(FEATURE_SETS) else ", ".join(sets)
             by_sets.setdefault(text, []).append(profile)
         text = "; ".join(f"{', '.join(profiles)}: {sets}" for sets, profiles in by_sets.items())
-        only_if = chosen and all(world.unknown_gates for world in chosen)
+        only_if = chosen and all(variant.unknown_gates for variant in chosen)
         return f"{text} (if unknown gates are on)" if only_if else text
 
 
 def gates_in_annotations(payload: Payload) -> frozenset[str]:
-    """Every gate that a manifest asks for."""
+    """Every gate in an annotation of a manifest."""
     return frozenset(
         gate
         for manifest in payload.manifests
@@ -83,7 +83,7 @@ def gates_in_annotations(payload: Payload) -> frozenset[str]:
     )
 
 
-def _worlds(payload: Payload) -> Iterator[World]:
+def _variants(payload: Payload) -> Iterator[ClusterVariant]:
     named = gates_in_annotations(payload)
     for profile in PROFILES:
         for feature_set in FEATURE_SETS:
@@ -96,7 +96,7 @@ def _worlds(payload: Payload) -> Iterator[World]:
                     feature_set=feature_set,
                     enabled_gates=on | unknown if assumed else on,
                 )
-                yield World(
+                yield ClusterVariant(
                     profile=profile,
                     feature_set=feature_set,
                     unknown_gates=assumed,
