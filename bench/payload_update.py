@@ -25,7 +25,7 @@ from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, d
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
 from quarterdeck.payload.graph import Mode, build_graph
-from quarterdeck.payload.model import ObjectIdentity, Manifest
+from quarterdeck.payload.model import Manifest, ObjectIdentity
 
 ONE_IN = 10
 CHANGED = MANIFESTS // ONE_IN
