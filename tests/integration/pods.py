@@ -6,13 +6,13 @@ import socket
 import pytest
 
 from quarterdeck.localcluster.node.sandbox.bubblewrap import NoNamespaces
-from quarterdeck.localcluster.node.sandbox.ways import Way, find_way
+from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation
 
 
 def has_namespaces() -> bool:
     """Whether pods run in namespaces here; if not, they run in proot, or not at all."""
     try:
-        return find_way() is Way.NAMESPACES
+        return find_isolation() is Isolation.NAMESPACES
     except NoNamespaces:
         return False
 

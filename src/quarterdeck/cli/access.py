@@ -1,4 +1,4 @@
-"""How a command reaches the cluster: `--kubeconfig`, `--context`, and errors in one line."""
+"""Gives commands access to a cluster: `--kubeconfig`, `--context`, and errors in one line."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def cluster_access(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--kubeconfig` and `--context`; it gets a function that asks the cluster."""
+    """Add `--kubeconfig` and `--context`; the command gets a function that calls with a client."""
 
     @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
     @click.option("--context", help="Use this context of the kubeconfig.")

@@ -1,4 +1,4 @@
-"""Which local cluster a command is about: `--name` and `--state-dir`."""
+"""Selects the local cluster of a command: `--name` and `--state-dir`."""
 
 import os
 import re
@@ -15,29 +15,29 @@ import msgspec
 
 DEFAULT_NAME = "local"
 COLUMNS = 80
-"""What lines fit into that we write for people to read or paste."""
+"""The most columns of a line for people to read or paste."""
 
 
 class LocalCluster(msgspec.Struct, frozen=True):
-    """A local cluster, as it was named on the command line."""
+    """A local cluster, as named on the command line."""
 
     name: str = DEFAULT_NAME
     chosen_state: Path | None = None
 
     @property
     def state(self) -> Path:
-        """Where its state is kept."""
+        """The state directory."""
         if self.chosen_state is not None:
             return self.chosen_state.absolute()
         base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
         return Path(base).absolute() / "quarterdeck" / self.name
 
     def command(self, subcommand: str, *arguments: str) -> str:
-        """A line that runs `quarterdeck local SUBCOMMAND` on it when pasted into this shell."""
+        """A shell command that runs `quarterdeck local SUBCOMMAND` for this cluster."""
         return shlex.join(self.words(subcommand, *arguments))
 
     def words(self, subcommand: str, *arguments: str) -> list[str]:
-        """The words of that line."""
+        """The words of that shell command."""
         words = [this_program(), "local", subcommand]
         if self.name != DEFAULT_NAME:
             words += ["--name", self.name]
@@ -47,7 +47,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
 
 
 def pasteable(words: Sequence[str], *, indent: int = 0, columns: int = COLUMNS) -> str:
-    """A command to paste into a shell, over several lines where one would be too long."""
+    """A shell command to paste, on several lines if one would be too long."""
     first, then = " " * indent, " " * (indent + 4)
     lines, line = [], first + shlex.quote(words[0])
     for position, word in enumerate(words[1:], start=2):
@@ -62,7 +62,7 @@ def pasteable(words: Sequence[str], *, indent: int = 0, columns: int = COLUMNS) 
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--name` and `--state-dir`, as its parameter `cluster`."""
+    """Add `--name` and `--state-dir`; the command gets them as the parameter `cluster`."""
 
     @click.option(
         "--name",
@@ -90,7 +90,7 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
 
 
 def this_program() -> str:
-    """How this program can be called again from the directory where it was called."""
+    """The name or path that calls this program again from the current directory."""
     this = Path(sys.argv[0]).absolute()
     on_path = shutil.which("quarterdeck")
     if not this.exists() or (on_path and Path(on_path).samefile(this)):

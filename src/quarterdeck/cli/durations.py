@@ -1,4 +1,4 @@
-"""Lengths of time as people type them: `30m`, `1h30m`, `5s`."""
+"""Parses durations on the command line: `30m`, `1h30m`, `5s`."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,19 +11,19 @@ __all__ = ["Duration", "parse_duration", "show_duration"]
 
 
 class Duration(click.ParamType[timedelta]):
-    """A click type for such a length."""
+    """The click type of a duration."""
 
     name = "duration"
 
     def __init__(self, *, whole: bool = False, zero: bool = False) -> None:
-        """Take only `whole` seconds; `zero` lets none at all through."""
+        """`whole` accepts whole seconds only; `zero` accepts a duration of zero."""
         self._whole = whole
         self._zero = zero
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """The length, or a usage error that says how to write one."""
+        """The duration, or a usage error with an example."""
         if isinstance(value, timedelta):
             return value
         length = parse_duration(value, zero=self._zero)

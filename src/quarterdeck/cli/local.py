@@ -1,6 +1,6 @@
 """`quarterdeck local`: a real Kubernetes control plane on this machine.
 
-Each command imports what it needs when it runs, so that the others start quickly.
+Each command imports its modules when it runs, so that the other commands start quickly.
 """
 
 import os
@@ -75,7 +75,11 @@ def up(
     """
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
-    from quarterdeck.localcluster.node.sandbox.ways import Way, find_way, weaker
+    from quarterdeck.localcluster.node.sandbox.isolation import (
+        Isolation,
+        find_isolation,
+        proot_warning,
+    )
     from quarterdeck.localcluster.order import Contents, Order
     from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
@@ -93,10 +97,10 @@ def up(
             _check_port(running, port, cluster)
             _install_missing(running, contents, layout, cluster)
             return
-        # Before minutes of building: is there a place to run in at all?
+        # Checked before a build, which takes minutes.
         prepare(layout)
-        if find_way() is Way.PROOT:
-            click.echo(weaker(), err=True)
+        if find_isolation() is Isolation.PROOT:
+            click.echo(proot_warning(), err=True)
         order = Order(
             state=layout.root,
             binaries=_binaries(),
@@ -215,7 +219,7 @@ def binaries() -> None:
 
 
 def _layout(cluster: LocalCluster) -> "Layout":
-    """The places of the cluster, unless they are another user's."""
+    """The paths of the cluster; an error if they belong to another user."""
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.state import Layout, check_owner
 

@@ -1,7 +1,7 @@
-"""The options of `quarterdeck local up` that are about operators, from what they declare.
+"""The options of `quarterdeck local up` for operators, from their declarations.
 
-`--operator NAME` brings one; `--NAME` does the same. What an operator lets be set of its own
-objects is an option too, and brings it. With `--all` the payload brings those that it has.
+`--operator NAME` and `--NAME` deploy an operator. So does an option that an operator declares for a
+field of its own objects. With `--all` the payload installs the operators that it contains.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from quarterdeck.delivery.registry import installed
 
 
 class UpCommand(click.Command):
-    """A command with the options of all operators that can be brought into a cluster."""
+    """A command with the options of all operators that can be deployed."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, with those of the operators before `--help`."""
@@ -26,7 +26,7 @@ class UpCommand(click.Command):
 
 
 def operators_in(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """The operators that were asked for, by whichever option, in the order of their run levels."""
+    """The operators that any option asks for, in the order of their run levels."""
     wanted = {
         one.name
         for one in _deliverable()
@@ -39,7 +39,7 @@ def operators_in(parameters: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def changes_in(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked to be different, by kind."""
+    """The changes to the operators' own objects, by kind."""
     changes: dict[str, Any] = {}
     for option in _options():
         if value := parameters.get(_parameter(option)):

@@ -1,4 +1,4 @@
-"""What `quarterdeck local up` says at its end: what runs in the cluster, and what to do next."""
+"""The final output of `quarterdeck local up`: what runs in the cluster, and what to do next."""
 
 import click
 
@@ -16,7 +16,7 @@ from quarterdeck.localcluster.status import ClusterStatus
 def show_ready(
     status: ClusterStatus, state: str, contents: Contents, cluster: LocalCluster
 ) -> None:
-    """Tell of the cluster, and of each operator that was asked for."""
+    """Print the cluster's summary, and each requested operator."""
     click.echo(summary(status, state, cluster))
     brought = payload_operators() if contents.payload else []
     asked = [find_operator(name) for name in contents.operators]
@@ -31,16 +31,16 @@ def _order(declared: Declaration) -> tuple[int, str]:
 
 
 def _show_operator(declared: Declaration, status: ClusterStatus, cluster: LocalCluster) -> None:
-    """What the operator says of itself, its replicas, its log, and what it has to offer."""
+    """Print an operator's description, replicas, log command and hints."""
     layout = Layout(cluster.state)
-    said = f"\n{declared.title}{declared.local.text}"
+    described = f"\n{declared.title}{declared.local.text}"
     if declared.local.show_replicas:
-        click.echo(f"{said}:")
+        click.echo(f"{described}:")
         for one in replicas(declared, access_to(layout, status)):
             click.echo(f"  {one.name}  {'leading' if one.leads else 'standing by'}")
         click.echo("Its log:")
     else:
-        click.echo(f"{said}. Its log:")
+        click.echo(f"{described}. Its log:")
     logs = cluster.words("kubectl", "logs", "--follow", *log_target(declared))
     click.echo(pasteable(logs, indent=2))
     for hint in declared.local.hints:

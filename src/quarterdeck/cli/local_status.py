@@ -1,4 +1,4 @@
-"""How the status of a local cluster is shown: as text, as data, and as an exit code. Pure."""
+"""Formats the status of a local cluster as text, as data, and as an exit code. Pure."""
 
 import shlex
 import textwrap
@@ -22,13 +22,13 @@ TRY = (
         "create deployment web --image=example.test/web --replicas=3",
     ),
 )
-"""What a newcomer may ask kubectl for, and what it shows."""
+"""kubectl commands for a new user, and what they show."""
 
 _VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION, "this-machine": __version__}
 
 
 def exit_code(status: ClusterStatus | None) -> int:
-    """0 when all is well, 1 when a part is not, 3 when nothing runs."""
+    """0 if all components run, 1 if one does not, 3 if the cluster does not run."""
     if status is None:
         return 3
     return 0 if status.phase == "ready" else 1
@@ -37,7 +37,7 @@ def exit_code(status: ClusterStatus | None) -> int:
 def as_data(
     name: str, layout: Layout, status: ClusterStatus | None, last: ClusterStatus | None = None
 ) -> dict[str, Any]:
-    """The status for programs; `last` is what a supervisor that is gone has said."""
+    """The status for programs; `last` is the status that an ended supervisor has left."""
     data: dict[str, Any] = {
         "name": name,
         "state": status.phase if status else "stopped",
@@ -68,7 +68,7 @@ def as_data(
 def as_text(
     layout: Layout, status: ClusterStatus | None, up: str, last: ClusterStatus | None = None
 ) -> str:
-    """The status for people; `up` is the command that would start the cluster."""
+    """The status for people; `up` is the command that starts the cluster."""
     if status is None:
         where = f"; its state is in {layout.root}" if layout.root.exists() else ""
         why = f"\nthe last start failed: {last.error}" if last and last.error else ""
@@ -97,7 +97,7 @@ def as_text(
 
 
 def summary(status: ClusterStatus, state: str, cluster: LocalCluster) -> str:
-    """What runs, where, and three things to try."""
+    """What runs, its address, and three commands to try."""
     lines = [
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
         *_wrapped("  it runs     ", ", ".join(one.name for one in status.components)),
@@ -119,7 +119,7 @@ def version_of(component: str) -> str:
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    """The text beside its label, over several lines where one would be too long."""
+    """The text beside its label, on several lines if one would be too long."""
     return textwrap.wrap(
         text, COLUMNS, initial_indent=label, subsequent_indent=" " * len(label)
     ) or [label]

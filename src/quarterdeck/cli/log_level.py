@@ -1,6 +1,6 @@
 """`quarterdeck log-level`: see and change how much the cluster version operator logs.
 
-What is asked, said and written is in `operators.cluster_version.log_level`.
+`operators.cluster_version.log_level` reads and writes it.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def set_(
 
 
 def as_table(view: "LevelView") -> str:
-    """The log level in a row, and below it why it is ignored."""
+    """The log level as a table row, and below it why it is ignored."""
     header = ("LEVEL", "VERBOSITY", "IN FORCE", "UNTIL", "THEN")
     in_force = "yes" if view.in_force else "no"
     row = (view.level, str(view.verbosity), in_force, view.until or "-", view.then or "-")
@@ -90,7 +90,7 @@ def as_table(view: "LevelView") -> str:
 
 
 def as_sentence(before: "LevelView", view: "LevelView") -> str:
-    """What was changed, after it is in force."""
+    """The new level, when it expires, and the level before."""
     text = f"log level {view.level} (verbosity {view.verbosity}) is in force"
     if view.until:
         text += f" until {view.until}, then {view.then}"

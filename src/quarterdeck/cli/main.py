@@ -1,4 +1,4 @@
-"""The entry point: options that all subcommands share, and which module each one is in."""
+"""The entry point: the options that all subcommands share, and their modules."""
 
 import importlib
 import os
@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "quarterdeck.cli.run:run",
     "staleness": "quarterdeck.cli.staleness:staleness",
 }
-"""Subcommand to `module:command`; a module is imported only when its command is used."""
+"""The `module:command` of each subcommand; a module is imported when its command is used."""
 
 SUMMARIES = {
     "completion": "Print the completion script for SHELL.",
@@ -30,14 +30,14 @@ SUMMARIES = {
     "run": "Run operators until stopped.",
     "staleness": "Say whether a cluster operator still updates its conditions.",
 }
-"""The first sentence of each command's own help, so that `--help` need not import them all."""
+"""The first sentence of each command's help, so that `--help` need not import all modules."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and imports one when it is asked for."""
+    """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All subcommands by name."""
+        """The names of all subcommands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -73,10 +73,10 @@ def cli(ctx: click.Context, verbosity: int) -> None:
 
 
 def heed_sigterm() -> None:
-    """End at a SIGTERM from now on, also as a container's first process.
+    """End at SIGTERM from now on, also as PID 1 of a container.
 
-    For that one the kernel drops signals that nobody handles: a pod that is deleted while it
-    starts would go on until it is killed, and might even lead meanwhile.
+    The kernel drops signals that PID 1 does not handle. A pod that is deleted during its start
+    would run until it is killed, and could become the leader meanwhile.
     """
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -1,4 +1,4 @@
-"""How cluster operators look to people and to programs. Pure."""
+"""Formats cluster operators for people and for programs. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ def as_data(health: Health) -> dict[str, Any]:
 
 
 def as_table(operators: Sequence[Health], now: datetime, width: int | None = None) -> str:
-    """All operators in the given order; with a width, messages are cut to fit it."""
+    """A table of operators in the given order; with a width, messages are cut to fit."""
     shown = [readable(one) for one in operators]
     return table(HEADER, [_painted(one, _row(one, now)) for one in shown], width)
 
@@ -52,7 +52,7 @@ def as_detail(health: Health, now: datetime) -> str:
 
 
 def judgement(operators: Sequence[Health], judged_by: str) -> str:
-    """How those were judged that are stale only if the checkers keep an Upgradeable=False."""
+    """The rule for operators that are stale or not by the checkers' setting; empty without any."""
     names = [one.name for one in operators if one.depends_on_keeping]
     if not names or not judged_by:
         return ""
@@ -60,7 +60,7 @@ def judgement(operators: Sequence[Health], judged_by: str) -> str:
 
 
 def message(health: Health) -> str:
-    """What the operator says about its state, in one line."""
+    """The operator's message about its state, in one line."""
     decisive = health.decisive_condition
     if health.state is OperatorState.STALE:
         return _last_known(health)
@@ -85,7 +85,7 @@ def _row(health: Health, now: datetime) -> list[str]:
 
 
 def _named(health: Health) -> str:
-    """The name with what is special, which has to be seen without colours too."""
+    """The name with its special state, which must be visible without colours."""
     if health.state in (OperatorState.STALE, OperatorState.DISABLED):
         return f"{health.name} ({health.state})"
     if health.checking:
@@ -113,7 +113,7 @@ def _state(health: Health) -> str:
 
 
 def _condition(one: SeenCondition, now: datetime) -> list[str]:
-    """A condition in some lines: what, since when and why; then the message as it is."""
+    """The lines of a condition: status, age and reason; then the unchanged message."""
     was = f", last known {one.last_known}" if one.mark is CheckerMark.STALE else ""
     since = f" for {_ago(one.since, now)}" if one.since else ""
     reason = f" ({one.reason})" if one.reason else ""

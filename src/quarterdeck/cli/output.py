@@ -1,7 +1,7 @@
-"""What commands share: `-o`, tables for people, data for programs, and errors in one line.
+"""Output of all commands: `-o`, tables for people, data for programs, errors in one line.
 
-All that people read goes through `show`, `table` and `CommandFailed`: what a terminal would obey is
-shown there as an escape, whoever wrote it.
+All text for people goes through `show`, `table` and `CommandFailed`, which escape control
+characters, whoever wrote them.
 """
 
 import re
@@ -22,20 +22,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 NARROWEST = 60
-"""Columns of a terminal below which lines may wrap."""
+"""The terminal width below which lines may wrap."""
 NARROWEST_LAST = 20
-"""Columns that the last column of a table keeps before others give way."""
+"""The least width of a table's last column before other columns are cut."""
 _STYLE = re.compile(r"\x1b\[(?:[012]|3[1-6]|90)m")
 """The colours and weights that commands use."""
 _LINES = frozenset({"message", "originalMessage"})
 """The fields whose text may have several lines."""
 
 EXIT_CANNOT = 2
-"""The exit code when something about the machine or the cluster is in the way."""
+"""The exit code if the machine or the cluster does not allow the command."""
 
 
 class CommandFailed(click.ClickException):
-    """Ends a command with one line on standard error: something is in the way."""
+    """Ends a command with one line on standard error."""
 
     exit_code = EXIT_CANNOT
 
@@ -48,7 +48,7 @@ class CommandFailed(click.ClickException):
 
 
 def output_option(command: Command) -> Command:
-    """Give a command the option `-o` as its parameter `output`."""
+    """Add the option `-o`; the command gets it as the parameter `output`."""
     return click.option(
         "-o",
         "--output",
@@ -60,7 +60,7 @@ def output_option(command: Command) -> Command:
 
 
 def show(data: Any, output: Output, as_text: Callable[[], str]) -> None:
-    """Print data in the form that was asked for; `as_text` makes the one for people."""
+    """Print data in the requested form; `as_text` returns the form for people."""
     match output:
         case "json":
             import json
@@ -75,16 +75,16 @@ def show(data: Any, output: Output, as_text: Callable[[], str]) -> None:
 
 
 def readable(value: Struct) -> Struct:
-    """The value with control characters in its texts shown as escapes; messages keep their lines.
+    """The value with control characters in its texts escaped; messages keep their lines.
 
-    For what was written by others, before colours of ours are added.
+    Call it for texts of others before adding our own colours.
     """
     data = _walk(msgspec.to_builtins(value), lines=False)
     return msgspec.convert(data, type(value))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None) -> str:
-    """Columns as wide as their widest cell, three blanks apart, as kubectl shows them.
+    """A table like kubectl's: columns as wide as their widest cell, three blanks apart.
 
     On a terminal, or with `columns`, cells are cut so that lines do not wrap, down to 60 columns.
     """
@@ -104,14 +104,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int | N
 
 
 def terminal_columns() -> int | None:
-    """How wide the terminal is; None where people do not look at one."""
+    """The width of the terminal; None if the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _fitted(widths: Sequence[int], limit: int) -> tuple[list[int], int]:
-    """The columns' widths and the blanks between them, so that a line fits.
+    """The widths of the columns and of the gaps, so that a line fits.
 
-    The last column, which says most, gives way first; if that is not enough, the widest does.
+    The last column is cut first; if that is not enough, the widest column is.
     """
     fitted = list(widths)
     room = limit - sum(fitted[:-1]) - 3 * (len(fitted) - 1)
@@ -123,7 +123,7 @@ def _fitted(widths: Sequence[int], limit: int) -> tuple[list[int], int]:
 
 
 def _cell(cell: str, room: int) -> str:
-    """The cell in just this room, in its colour."""
+    """The cell padded or cut to a width, in its colour."""
     bare = click.unstyle(cell)
     if width(bare) <= room:
         return cell + " " * (room - width(bare))
@@ -134,7 +134,7 @@ def _cell(cell: str, room: int) -> str:
 
 
 def _safe(text: str, *, lines: bool = False) -> str:
-    """The text with the colours that this program uses, and no other control characters."""
+    """The text with our own colours, and other control characters escaped."""
     if text.isprintable():
         return text
     parts: list[str] = []
@@ -159,7 +159,7 @@ def _walk(data: Any, *, lines: bool) -> Any:
 
 @contextmanager
 def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn these exceptions into the end of the command, without a traceback."""
+    """End the command with one line, without a traceback, at these exceptions."""
     try:
         yield
     except kinds as error:

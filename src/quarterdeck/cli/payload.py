@@ -1,7 +1,6 @@
 """`quarterdeck payload`: check a payload, say why a manifest is skipped, show the order.
 
-Everything is offline. The decisions are in `payload`; here they are
-asked for and shown.
+The commands need no cluster. The package `payload` decides; this module shows the results.
 """
 
 import functools
@@ -54,7 +53,7 @@ def payload() -> None:
 
 
 def observed_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that describe a cluster; the command gets them as one value."""
+    """Add the options that describe a cluster; the command gets them as one value."""
 
     @click.option(
         "--profile",

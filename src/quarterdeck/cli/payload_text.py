@@ -1,6 +1,6 @@
-"""How `quarterdeck payload` speaks to people. Pure.
+"""Formats the results of `quarterdeck payload` for people. Pure.
 
-What comes out of a payload may have escape sequences in it, which a terminal must not get.
+Texts of a payload may contain escape sequences, which must not reach a terminal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def lint_text(payload: Payload, findings: Sequence[Finding]) -> str:
-    """Each finding as compilers show it, and how many there are."""
+    """Each finding in the format of compilers, and their number."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     found = f"{_number(errors, 'error')}, {_number(len(findings) - errors, 'warning')}"
     last = f"{_number(len(payload.manifests), 'manifest')}: {found if findings else 'all well'}"
@@ -27,7 +27,7 @@ def lint_text(payload: Payload, findings: Sequence[Finding]) -> str:
 
 
 def why_text(explanations: Sequence[ManifestExplanation], observed: ObservedCluster) -> str:
-    """For each manifest, where it is, whether it counts, and the nine filters."""
+    """For each manifest its place, whether it is included, and the nine filters."""
     blocks = []
     for explanation in explanations:
         by = explanation.excluded_by

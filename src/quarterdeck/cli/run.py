@@ -1,6 +1,6 @@
 """`quarterdeck run`: run operators against the current kubeconfig, or in a cluster.
 
-The environment is read here, once, and nowhere below.
+The environment is read only here, once.
 """
 
 import os
@@ -92,7 +92,7 @@ def run(
     Uses --kubeconfig, $KUBECONFIG, the pod's own ServiceAccount, or ~/.kube/config, whichever
     comes first. One operator that cannot start does not stop the others: /readyz says which.
     """
-    # Here, so that `quarterdeck --help` does not wait for the HTTP library.
+    # Imported here, so that `quarterdeck --help` does not wait for the HTTP library.
     import asyncio
 
     from quarterdeck.controller import Process, Settings, Timing
@@ -123,31 +123,31 @@ def run(
         connection = connect(kubeconfig, context, os.environ)
         asyncio.run(Process(chosen, connection, settings).run())
     except Exception as error:
-        # The last line of a process says why it ended.
+        # The last line of the log is the reason of the exit.
         log.error("exiting", reason=f"{type(error).__name__}: {error}")
         sys.exit(1)
     log.info("stopped")
 
 
 def identity(env: Mapping[str, str]) -> str:
-    """Who this process is in a Lease: the pod, or the machine, and a random part.
+    """The process's identity in a Lease: the pod or the machine, and a random part.
 
-    The random part tells a restarted container from the one before, which may still be seen
-    as holding the Lease.
+    The random part distinguishes a restarted container from the one before, which may still hold
+    the Lease.
     """
     return f"{env.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
 
 
 def release_version(env: Mapping[str, str]) -> str:
-    """What operators report as their version: their release's, or the program's if in none."""
+    """The version that operators report: that of their release, else that of the program."""
     from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
-    told = env.get("RELEASE_VERSION", "")
-    return __version__ if told in ("", PLACEHOLDER_VERSION) else told
+    version = env.get("RELEASE_VERSION", "")
+    return __version__ if version in ("", PLACEHOLDER_VERSION) else version
 
 
 def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str]) -> "Connection":
-    """The cluster that the options and the environment mean."""
+    """The connection that the options and the environment select."""
     from quarterdeck.kube import in_cluster, load_kubeconfig
 
     asked_for = kubeconfig or context or env.get("KUBECONFIG")

@@ -1,8 +1,8 @@
-"""The options of `quarterdeck run` that say which operators run, and those that are their own.
+"""The options of `quarterdeck run` that select operators, and the operators' own options.
 
-They come from what the operators declare, so they are made when the command is used. An option
-that is not given is the operator's own default; one that a container is given in its environment,
-as the release's version is, names the variable.
+They follow from the operators' declarations, so they are built when the command is used. Without an
+option the operator's default applies. A setting may also name an environment variable of its
+container, such as the release's version.
 """
 
 from collections.abc import Collection
@@ -17,14 +17,14 @@ from quarterdeck.delivery.registry import Registry, installed
 
 
 class OperatorName(click.Choice[str]):
-    """The name of an installed operator; one that is installed and broken says why."""
+    """The name of an installed operator; for one that was left out the error gives the reason."""
 
     def __init__(self, registry: Registry, names: Collection[str]) -> None:
         super().__init__(sorted(names))
         self._left_out = registry.left_out
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, or a usage error that names the others."""
+        """The name, or a usage error with the valid names."""
         if value not in self.choices:
             for one in self._left_out:
                 if one.name == value:
@@ -49,7 +49,7 @@ class RunCommand(click.Command):
         return [names, *own, *theirs, help_option]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; an unknown option names the operators whose options are missing."""
+        """Parse the arguments; the error for an unknown option names operators without options."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -61,21 +61,21 @@ class RunCommand(click.Command):
 
 
 def own_flags(parameters: Collection[click.Parameter]) -> set[str]:
-    """The flags that these parameters have."""
+    """The flags of these parameters."""
     return {flag for one in parameters for flag in (*one.opts, *one.secondary_opts)}
 
 
 def operator_options(registry: Registry, taken: Collection[str] = ()) -> list[SettingOption]:
     """All options of all operators.
 
-    One whose settings cannot be read has none here, and fails with the reason when it is set up.
+    An operator whose settings cannot be read has none here; its set-up fails with the reason.
     """
     flags = {"--operator", "--help", *taken}
     found: list[SettingOption] = []
     for operator in registry.operators.values():
         try:
             options = options_of(operator, flags)
-        except Exception:  # noqa: S112 - what is wrong with one must not harm the others
+        except Exception:  # noqa: S112 - one operator's fault must not affect the others
             continue
         flags |= {option.flag for option in options}
         found += options
@@ -88,18 +88,18 @@ def unreadable_settings(registry: Registry) -> list[tuple[str, str]]:
     for operator in registry.operators.values():
         try:
             options_of(operator)
-        except Exception as error:  # whatever it is, it is that operator's and nobody else's
+        except Exception as error:  # One operator's fault must not affect the others.
             found.append((operator.name, f"{type(error).__name__}: {error}"))
     return found
 
 
 def given_options(ctx: click.Context, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
-    """What was given on the command line, by operator; for one that does not run, an error."""
+    """The given options by operator; an option of an operator that does not run is an error."""
     given: dict[str, dict[str, Any]] = {}
     for option in _options_in(ctx):
         source = ctx.get_parameter_source(option.parameter)
         if source is click.core.ParameterSource.DEFAULT or _says_nothing(ctx, option):
-            # Of one that runs because all do, its set-up says so, and the others run.
+            # If all operators run, only the set-up of this one fails, and the others run.
             if option.required and option.operator in ctx.params["names"]:
                 raise click.UsageError(f"{option.operator} needs {option.flag}")
             continue
@@ -118,7 +118,7 @@ def _options_in(ctx: click.Context) -> list[SettingOption]:
 
 
 def _says_nothing(ctx: click.Context, option: SettingOption) -> bool:
-    """Whether a variable still has what a release would have put its version for."""
+    """Whether a variable still has the placeholder of a release's version."""
     from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
     source = ctx.get_parameter_source(option.parameter)
@@ -127,9 +127,9 @@ def _says_nothing(ctx: click.Context, option: SettingOption) -> bool:
 
 
 class _OfOperator(click.Option):
-    """An option of one operator, whose environment variable counts only where that one runs.
+    """An option of one operator, whose environment variable counts only if that operator runs.
 
-    What is in the environment may be meant for somebody else, and fit the option badly.
+    Another program may use a variable of the same name, with an invalid value.
     """
 
     def __init__(self, operator: str, *args: Any, **kwargs: Any) -> None:
@@ -137,8 +137,8 @@ class _OfOperator(click.Option):
         self._operator = operator
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """The variable's value; None where it does not count."""
-        # Those that are asked for are known by now: what is not given is looked at last.
+        """The variable's value; None if it does not count."""
+        # `names` is parsed by now: click reads environment variables last.
         chosen = ctx.params.get("names")
         return (
             None if chosen and self._operator not in chosen else super().resolve_envvar_value(ctx)
@@ -147,7 +147,7 @@ class _OfOperator(click.Option):
 
 def _as_click(option: SettingOption) -> click.Option:
     is_flag = option.type is bool
-    # What is on by itself can only be set by a flag that switches it off.
+    # A setting that is on by default needs a flag that switches it off.
     off = f"/--no-{option.flag.removeprefix('--')}" if option.default is True else ""
     return _OfOperator(
         option.operator,
@@ -165,7 +165,7 @@ def _click_type(option: SettingOption) -> Any:
 
 
 def _default_text(option: SettingOption) -> str:
-    """The setting's default as help shows one; what is off or empty has none to show."""
+    """The setting's default in the format of help; empty if it is off or empty."""
     match option.default:
         case None | "" | False:
             return ""

@@ -1,6 +1,6 @@
-"""`quarterdeck staleness`: what the checker thinks of an operator, and how it answers.
+"""`quarterdeck staleness`: explains the checker's state of an operator, and probes an operator.
 
-What is said is decided in `operators.staleness`; how it looks, in `staleness_text`.
+`operators.staleness` decides; `staleness_text` formats.
 """
 
 import re
@@ -27,13 +27,13 @@ NEEDED_TO_PROBE = (
 
 
 class CannotProbe(CommandFailed):
-    """The operator is in no state to be asked."""
+    """The operator cannot be probed in its present state."""
 
     exit_code = REFUSED
 
 
 def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    """The argument NAME, which goes into a path: what can be no name ends the command here."""
+    """The argument NAME, which goes into a request path; an invalid name ends the command."""
     if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
         raise CommandFailed(
             f"{value!r} cannot be the name of a ClusterOperator; all there are: "
@@ -119,7 +119,7 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
 
 @contextmanager
 def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
-    """What is in the way of a question, with what helps."""
+    """Turn errors of a request into one line with a remedy."""
     from quarterdeck.kube import Forbidden, NotFound
     from quarterdeck.operators.staleness.probe import Interrupted, ProbeRefused
     from quarterdeck.status.inspect import NO_DEFINITION

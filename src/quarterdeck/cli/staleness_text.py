@@ -1,4 +1,4 @@
-"""How explanations and probes look to people. Pure."""
+"""Formats explanations and probes. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _COLOURS = {CheckState.ALIVE: "green", CheckState.CHALLENGED: "yellow", CheckSta
 
 
 def as_text(found: StalenessExplanation) -> str:
-    """The state and the next action, and below them what they rest on."""
+    """The state and the next action, then the evidence."""
     found = readable(found)
     colour = _COLOURS.get(CheckState(found.state))
     facts = [
@@ -53,7 +53,7 @@ def as_text(found: StalenessExplanation) -> str:
 
 
 def answers_as_data(name: str, answers: Sequence[ConditionAnswer]) -> dict[str, Any]:
-    """A probe for programs."""
+    """The result of a probe for programs."""
     times = [one.seconds for one in answers]
     missing = any(seconds is None for seconds in times)
     return {
@@ -67,7 +67,7 @@ def answers_as_data(name: str, answers: Sequence[ConditionAnswer]) -> dict[str, 
 def answers_as_text(
     name: str, answers: Sequence[ConditionAnswer], timeout: float, *, put_back: bool = True
 ) -> str:
-    """A probe for people; `put_back` says whether messages were put back by us."""
+    """The result of a probe for people; `put_back` means that the probe restored messages."""
     missing = [one.type for one in answers if one.seconds is None]
     limit = show_duration(timeout)
     rest = "put back by us" if put_back else "put back by the operator right after that"

@@ -15,7 +15,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.components import Setup
 from quarterdeck.localcluster.credentials import issue_pod_credentials
 from quarterdeck.localcluster.errors import LocalClusterError
-from quarterdeck.localcluster.node.sandbox.ways import Way, find_way
+from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation
 from quarterdeck.localcluster.node.volumes.files import owner_of
 from quarterdeck.localcluster.state import Layout, write_private
 
@@ -39,7 +39,7 @@ def add_static_pod(setup: Setup, wanted: StaticPodRequest) -> Path:
     """
     pod: Object = yaml.safe_load(wanted.manifest.read_bytes())
     name = pod["metadata"]["name"]
-    owner = owner_of(pod, root=os.geteuid() == 0 and find_way() is Way.NAMESPACES).uid
+    owner = owner_of(pod, root=os.geteuid() == 0 and find_isolation() is Isolation.NAMESPACES).uid
     directory = issue_pod_credentials(setup, name, wanted.user, wanted.groups, owner=owner)
     path = _path(setup.layout, name)
     path.parent.mkdir(mode=0o700, exist_ok=True)

@@ -1,1 +1,1 @@
-"""Testing operators against a real API server: the pytest plugin, and what it is made of."""
+"""A pytest plugin, and its parts, for tests of operators against a real API server."""

@@ -1,16 +1,16 @@
-"""Follows all ClusterOperators during a test run, and finds those that do not answer in time.
+"""Watches all ClusterOperators during a test run, and finds those that do not answer in time.
 
     with AnswerMonitor(kubeconfig) as monitor:
         monitor.runs("mine")             # an operator that the test runs by itself
         with monitor.excused("mine"):    # the test keeps it from answering on purpose
             ...
-        assert not monitor.failures()
+        assert not monitor.take_failures()
 
-What is judged is decided in `answers`. An operator *runs* while its own Deployment has a ready
-replica, or while the test says so. Which Deployment that is, is read from its ClusterOperator:
-the one named as its Lease. About an operator of which neither is known nothing is said.
+`answers` defines what is late. An operator *runs* while its own Deployment has a ready replica, or
+while the test says so. Its Deployment has the name of the Lease in its ClusterOperator. An operator
+without both is not judged.
 
-It runs in a thread of its own, so that tests of any kind can use it.
+The monitor runs in its own thread, so that any kind of test can use it.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from quarterdeck.controller.cache_tasks import running_caches
 from quarterdeck.kube import Cache, Client, load_kubeconfig
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.testing.answers import (
-    LIMIT,
+    ANSWER_LIMIT,
     Answers,
-    Late,
+    LateAnswer,
     deployment_of,
     has_ready_replicas,
     is_marked,
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 
 class AnswerMonitor:
-    """Runs while its context lasts; all methods may be called from the test's thread."""
+    """A context in which ClusterOperators are watched; call its methods from the test's thread."""
 
     def __init__(
         self,
         kubeconfig: Path,
         *,
-        limit: float = LIMIT,
+        limit: float = ANSWER_LIMIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Follow the cluster that a kubeconfig names."""
+        """Watch the cluster of a kubeconfig."""
         self._kubeconfig = kubeconfig
         self._clock = clock
         self._lock = threading.Lock()
         self._answers = Answers(limit)
-        self._told: dict[str, bool] = {}
+        self._set_by_test: dict[str, bool] = {}
         self._excused: set[str] = set()
         self._operators: dict[str, Object] = {}
         self._deployments: dict[Key, Object] = {}
@@ -76,19 +76,19 @@ class AnswerMonitor:
     ) -> None:
         self._thread.stop()
         if self._following is not None and not self._following.cancelled():
-            self._following.result()  # it failed: what was seen is not all there was
+            self._following.result()  # Raises if the watch failed, so that nothing is missed.
 
     # --- for the test
 
     def runs(self, name: str, running: bool = True) -> None:
-        """From now on this operator runs, or does not, whatever its Deployment says."""
+        """Set whether this operator runs, instead of reading its Deployment."""
         with self._lock:
-            self._told[name] = running
+            self._set_by_test[name] = running
             self._look(name)
 
     @contextmanager
     def excused(self, name: str) -> Iterator[None]:
-        """While this lasts the operator need not answer: the test keeps it from doing so."""
+        """Let the operator not answer inside the block, because the test prevents it."""
         with self._lock:
             self._excused.add(name)
             self._look(name)
@@ -99,8 +99,8 @@ class AnswerMonitor:
                 self._excused.discard(name)
                 self._look(name)
 
-    def failures(self) -> list[Late]:
-        """The waits that were or are too long, since the last time this was asked."""
+    def take_failures(self) -> list[LateAnswer]:
+        """Return the waits that are too long since the last call, and forget those that ended."""
         with self._lock:
             late, self._answers.late = self._answers.late, []
             return late + self._answers.overdue(self._clock())
@@ -112,7 +112,7 @@ class AnswerMonitor:
             return dict(self._answers.slowest)
 
     def wait_synced(self, limit: float) -> bool:
-        """Whether what there is was seen within so many seconds."""
+        """Wait for the first lists; True if they come within so many seconds."""
         return self._synced.wait(limit)
 
     # --- in the thread
@@ -147,14 +147,14 @@ class AnswerMonitor:
                     self._look(name)
 
     def _look(self, name: str) -> None:
-        """Judge an operator as it is now; the lock is held."""
+        """Record an operator's present state; the caller holds the lock."""
         operator = self._operators.get(name)
         if operator is not None:
             running = self._runs(name, operator) and name not in self._excused
             self._answers.saw(name, marked=is_marked(operator), running=running, now=self._clock())
 
     def _runs(self, name: str, operator: Object) -> bool:
-        if name in self._told:
-            return self._told[name]
+        if name in self._set_by_test:
+            return self._set_by_test[name]
         where = deployment_of(operator)
         return where is not None and has_ready_replicas(self._deployments.get(where))

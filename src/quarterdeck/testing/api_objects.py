@@ -1,11 +1,11 @@
-"""Objects of a cluster by kubectl's words for their kinds, read and written without kubectl.
+"""Reads and writes objects of a cluster by kubectl's names for their kinds, without kubectl.
 
     objects = ApiObjects(control_plane.requests(), "default")
-    objects.find("deployment", "web")          # None without one
+    objects.find("deployment", "web")          # None if there is none
     objects.list("pods", selector="app=web")
 
-A start of kubectl takes about 70 ms of CPU. A test that waits looks twenty times a second, and
-takes that time from the test beside it; a request of its own takes 4 ms.
+A start of kubectl takes about 70 ms of CPU, a request here takes 4 ms. A test that waits looks
+twenty times a second, and would slow down the test beside it.
 """
 
 import json
@@ -22,13 +22,13 @@ from quarterdeck.testing.waiting import PAUSE
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MANAGER = "kubectl"
-"""The field manager of both ways to apply, so that what one applies the other can take away."""
-_UNKNOWN_LIMIT = 5.0
-"""Seconds; the kinds of a definition that has just come are not yet in discovery."""
+"""The field manager of kubectl, so that either can remove what the other has applied."""
+_DISCOVERY_TIMEOUT = 5.0
+"""Seconds to wait for a kind, because discovery lags behind new definitions."""
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """Where the objects of a kind are."""
+    """The paths of the objects of a kind."""
 
     root: str
     """The path of the group's version: `/apis/apps/v1`."""
@@ -41,7 +41,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 class ApiObjects:
-    """The objects of one namespace, and those of no namespace, as administrator."""
+    """The objects of one namespace, and cluster-scoped ones, as administrator."""
 
     def __init__(self, requests: Requests, namespace: str) -> None:
         self.namespace = namespace
@@ -49,20 +49,20 @@ class ApiObjects:
         self._kinds: dict[str, _Kind] = {}
 
     def find(self, kind: str, name: str, *, namespace: str = "") -> Any:
-        """The object as it is now; None without one."""
+        """The object now; None if there is none."""
         answer = self._requests.send("GET", self._path(kind, name, namespace))
         return None if answer.status == 404 else self._checked(answer, f"get {kind} {name}")
 
     def get(self, kind: str, name: str, *, namespace: str = "") -> Object:
-        """The object as it is now; fails without one."""
+        """The object now; fails if there is none."""
         answer = self._requests.send("GET", self._path(kind, name, namespace))
         found: Object = self._checked(answer, f"get {kind} {name}")
         return found
 
     def list(self, kind: str, selector: str = "", *, namespace: str = "") -> list[Object]:
-        """The objects of a kind in the namespace, those that a label selector lets through.
+        """The objects of a kind in the namespace that match a label selector.
 
-        As with kubectl, each says its kind.
+        Each has its kind, as with kubectl.
         """
         path = f"{self._path(kind, '', namespace)}?labelSelector={quote(selector)}"
         found = self._checked(self._requests.send("GET", path), f"get {kind}")
@@ -70,7 +70,7 @@ class ApiObjects:
         return [about | item for item in found["items"] or ()]
 
     def apply(self, obj: Object) -> Object:
-        """Make an object be so, by server-side apply with force; the object after it."""
+        """Apply an object by server-side apply with force, and return it."""
         meta, group = obj["metadata"], obj["apiVersion"].rpartition("/")[0]
         kind = f"{obj['kind'].lower()}.{group}" if group else obj["kind"].lower()
         path = self._path(kind, meta["name"], meta.get("namespace", ""))
@@ -86,7 +86,7 @@ class ApiObjects:
     def patch(
         self, kind: str, name: str, patch: Object, *, subresource: str = "", namespace: str = ""
     ) -> Object:
-        """Change an object, or its status, by a merge patch; the object after it."""
+        """Change an object or its status by a merge patch, and return it."""
         path = self._path(kind, name, namespace) + (f"/{subresource}" if subresource else "")
         body = json.dumps(patch).encode()
         answer = self._requests.send(
@@ -96,7 +96,7 @@ class ApiObjects:
         return changed
 
     def delete(self, kind: str, name: str, *, namespace: str = "") -> bool:
-        """Delete an object, and in the background what it owns; whether there was one."""
+        """Delete an object, and its dependants in the background; True if there was one."""
         path = f"{self._path(kind, name, namespace)}?propagationPolicy=Background"
         answer = self._requests.send("DELETE", path)
         if answer.status != 404:
@@ -108,7 +108,7 @@ class ApiObjects:
         return f"{collection}/{name}" if name else collection
 
     def _kind(self, word: str) -> _Kind:
-        deadline = time.monotonic() + _UNKNOWN_LIMIT
+        deadline = time.monotonic() + _DISCOVERY_TIMEOUT
         while word not in self._kinds:
             self._kinds = self._discovered()
             if word in self._kinds:
@@ -119,7 +119,7 @@ class ApiObjects:
         return self._kinds[word]
 
     def _discovered(self) -> dict[str, _Kind]:
-        """All that is served, by each word that kubectl takes for it; the first group wins."""
+        """All served kinds by each name that kubectl knows; the first group wins."""
         found: dict[str, _Kind] = {}
         for root in ("/api", "/apis"):
             answer = self._requests.send("GET", root, accept=_DISCOVERY)

@@ -1,7 +1,7 @@
-"""What reached the API server, counted in its audit log and not by whoever sent it.
+"""The requests that reached the API server, from its audit log.
 
-A shared control plane's log grows to tens of megabytes, and tests look at it again and again: each
-line is read once.
+A shared control plane's log grows to tens of megabytes, and tests read it again and again, so each
+line is parsed only once.
 """
 
 import os
@@ -15,11 +15,11 @@ import msgspec
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _LOGS_AT_ONCE = 16
-"""The logs whose lines are kept in memory; more are read again from their beginning."""
+"""The most logs whose lines are kept in memory; others are read again from their start."""
 
 
-class Request(NamedTuple):
-    """One request as the API server saw it."""
+class AuditedRequest(NamedTuple):
+    """One request in the audit log."""
 
     user: str
     verb: str
@@ -30,13 +30,13 @@ class Request(NamedTuple):
     code: int
 
 
-def requests_by(audit_log: Path, user: str) -> list[Request]:
+def requests_by(audit_log: Path, user: str) -> list[AuditedRequest]:
     """All finished requests of a user, oldest first."""
     return _reader(audit_log).requests_by(user)
 
 
-def writes_by(audit_log: Path, user: str) -> list[Request]:
-    """A user's writes, those to Leases and Events left out, and reviews, which store nothing."""
+def writes_by(audit_log: Path, user: str) -> list[AuditedRequest]:
+    """A user's writes, without Leases, Events, and reviews, which store nothing."""
     return [
         request
         for request in requests_by(audit_log, user)
@@ -72,8 +72,8 @@ class _Entry(msgspec.Struct, rename="camel"):
 _DECODER = msgspec.json.Decoder(_Entry)
 
 
-class _Reader:
-    """The requests of one log by user, as far as it has been read."""
+class _LogReader:
+    """The requests of one log, by user."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,10 +83,10 @@ class _Reader:
     def _begin(self, inode: int) -> None:
         self._inode = inode
         self._offset = 0
-        self._by_user: defaultdict[str, list[Request]] = defaultdict(list)
+        self._by_user: defaultdict[str, list[AuditedRequest]] = defaultdict(list)
 
-    def requests_by(self, user: str) -> list[Request]:
-        """All finished requests of a user until now."""
+    def requests_by(self, user: str) -> list[AuditedRequest]:
+        """All finished requests of a user so far."""
         with self._lock:
             self._read_on()
             return list(self._by_user[user])
@@ -95,10 +95,10 @@ class _Reader:
         with self._path.open("rb") as log:
             found = os.fstat(log.fileno())
             if found.st_ino != self._inode or found.st_size < self._offset:
-                self._begin(found.st_ino)  # the log of another control plane at this path
+                self._begin(found.st_ino)  # Another control plane has a log at this path now.
             log.seek(self._offset)
             text = log.read()
-        # A line that is being written is read the next time.
+        # An incomplete line is read the next time.
         complete = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete)
         for line in complete.splitlines():
@@ -109,7 +109,7 @@ class _Reader:
             return
         about, user = entry.object_ref, entry.user.username
         self._by_user[user].append(
-            Request(
+            AuditedRequest(
                 user=user,
                 verb=entry.verb,
                 resource="/".join(filter(None, (about.resource, about.subresource))),
@@ -121,5 +121,5 @@ class _Reader:
 
 
 @lru_cache(maxsize=_LOGS_AT_ONCE)
-def _reader(audit_log: Path) -> _Reader:
-    return _Reader(audit_log)
+def _reader(audit_log: Path) -> _LogReader:
+    return _LogReader(audit_log)

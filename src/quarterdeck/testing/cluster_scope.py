@@ -1,9 +1,9 @@
-"""Cluster-scoped objects: which there are, and removing those that a test has added.
+"""Lists cluster-scoped objects, and removes those that a test has added.
 
-Many of Quarterdeck's own kinds are singletons, so one that is left behind is found by the next
-test. Every kind that can be listed and deleted is looked at, those of new definitions too.
+Many of Quarterdeck's own kinds are singletons, so the next test would find an object that is left.
+Every kind that can be listed and deleted is included, also those of new definitions.
 
-A namespace is emptied here: the controller manager would do the same five seconds later, by design.
+Namespaces are emptied here, because the controller manager does so only five seconds later.
 """
 
 import json
@@ -12,49 +12,49 @@ from typing import Any, NamedTuple
 
 from quarterdeck.localcluster.api_request import Requests
 
-_GONE_LIMIT = 60.0
+_REMOVAL_TIMEOUT = 60.0
 _NAMESPACES = "/api/v1/namespaces"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-# Made and removed by the API server itself, together with the definitions that they serve.
+# The API server creates and removes these itself, together with definitions.
 _LEFT_ALONE = frozenset({"apiservices", "componentstatuses", "ipaddresses"})
 
 
-class Found(NamedTuple):
-    """One object, by the collection that it is in and its name."""
+class ObjectInCollection(NamedTuple):
+    """One object, by its collection and its name."""
 
     collection: str
     name: str
 
 
-def snapshot(requests: Requests) -> frozenset[Found]:
-    """All cluster-scoped objects that are there now."""
+def snapshot(requests: Requests) -> frozenset[ObjectInCollection]:
+    """All cluster-scoped objects now."""
     with requests.connected():
         return frozenset(
-            Found(collection, item["metadata"]["name"])
+            ObjectInCollection(collection, item["metadata"]["name"])
             for collection in _collections(requests)
             for item in _items(requests, collection, _METADATA_ONLY)
         )
 
 
-def remove_added(requests: Requests, before: frozenset[Found]) -> None:
-    """Delete what was not there before, and return when it is gone."""
+def remove_added(requests: Requests, before: frozenset[ObjectInCollection]) -> None:
+    """Delete the objects that were not there before, and return when they are gone."""
     added = sorted(snapshot(requests) - before)
-    deadline = time.monotonic() + _GONE_LIMIT
+    deadline = time.monotonic() + _REMOVAL_TIMEOUT
     with requests.connected():
         while added := [found for found in added if not _remove(requests, found)]:
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"still there {_GONE_LIMIT:.0f} s after its deletion: {added[0]}"
+                    f"still there {_REMOVAL_TIMEOUT:.0f} s after its deletion: {added[0]}"
                 )
             time.sleep(0.05)
 
 
-def _remove(requests: Requests, found: Found) -> bool:
-    """Whether the object is gone after one more attempt.
+def _remove(requests: Requests, found: ObjectInCollection) -> bool:
+    """Try to delete an object; True if it is gone.
 
-    Finalizers are taken away: the controller that would have done so was part of the test.
+    Finalizers are removed, because their controller was part of the test.
     """
     path = f"{found.collection}/{found.name}"
     answer = requests.send("DELETE", path)
@@ -70,7 +70,7 @@ def _remove(requests: Requests, found: Found) -> bool:
 
 
 def _empty(requests: Requests, namespace: str) -> None:
-    """Delete all that is in a namespace, which lets nothing new in; let it go when it is empty."""
+    """Delete all objects in a deleted namespace; finalize the namespace when it is empty."""
     options = json.dumps({"gracePeriodSeconds": 1, "propagationPolicy": "Background"}).encode()
     left = 0
     for collection in _collections(requests, namespace):
@@ -88,7 +88,7 @@ def _empty(requests: Requests, namespace: str) -> None:
 
 
 def _collections(requests: Requests, namespace: str = "") -> list[str]:
-    """Where the objects of each kind are, of no namespace or of one, in the preferred version."""
+    """The paths of all collections, cluster-scoped or of a namespace, in preferred versions."""
     scope = "Namespaced" if namespace else "Cluster"
     within = f"/namespaces/{namespace}" if namespace else ""
     found = []
@@ -99,7 +99,7 @@ def _collections(requests: Requests, namespace: str = "") -> list[str]:
             base = f"{root}/{name}/{version['version']}" if name else f"{root}/{version['version']}"
             found += [
                 f"{base}{within}/{resource['resource']}"
-                # Null, for a moment, of a group whose definitions have just come.
+                # Null for a moment in a group with a new definition.
                 for resource in version.get("resources") or ()
                 if resource["scope"] == scope
                 and {"list", "delete"} <= set(resource["verbs"] or ())
@@ -110,9 +110,9 @@ def _collections(requests: Requests, namespace: str = "") -> list[str]:
 
 def _items(requests: Requests, path: str, accept: str) -> list[Any]:
     answer = requests.send("GET", path, accept=accept)
-    deadline = time.monotonic() + _GONE_LIMIT
+    deadline = time.monotonic() + _REMOVAL_TIMEOUT
     while answer.status == 429 and time.monotonic() < deadline:
-        # The storage of a definition that has just come is not ready yet.
+        # The storage of a new definition is not ready yet.
         time.sleep(0.1)
         answer = requests.send("GET", path, accept=accept)
     if not answer.ok:

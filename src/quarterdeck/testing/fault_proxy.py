@@ -1,4 +1,4 @@
-"""A proxy in front of a real API server that misbehaves on request, and counts.
+"""A proxy in front of a real API server that injects faults, and counts requests.
 
     with FaultProxy(kubeconfig) as proxy:
         proxy.inject(Answer(429, retry_after=1), verb="list", resource="pods", times=2)
@@ -6,8 +6,8 @@
         ...
         assert proxy.count(verb="patch") == 1
 
-It runs on loopback in a thread of its own and speaks TLS under a throw-away authority. Who sends
-no credentials is passed on as the kubeconfig's user; who sends a token, as its owner. Verbs are
+It listens on loopback in its own thread, with a temporary TLS authority. A request without
+credentials is forwarded as the kubeconfig's user, one with a token as the token's user. Verbs are
 those of an audit log: get, list, watch, create, update, patch, delete, deletecollection.
 """
 
@@ -33,9 +33,9 @@ from quarterdeck.testing.faults import (
     Cut,
     Delay,
     Fault,
+    FaultRule,
     Hold,
     Late,
-    Rule,
     Seen,
     Stall,
     StreamError,
@@ -59,10 +59,10 @@ __all__ = [
 
 
 class FaultProxy:
-    """A running proxy; all its methods may be called from the test's thread."""
+    """A running proxy; call its methods from the test's thread."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        """Stand in front of the server that a kubeconfig names."""
+        """Forward to the server of a kubeconfig."""
         self._connection = load_kubeconfig(kubeconfig, env={})
         now = datetime.now(UTC)
         authority = new_authority("fault proxy", now)
@@ -72,7 +72,7 @@ class FaultProxy:
         self._pair = issue(plan, authority, now)
         self._authority = authority.certificate
         self._lock = threading.Lock()
-        self._rules: list[Rule] = []
+        self._rules: list[FaultRule] = []
         self._seen: list[Seen] = []
         self._open: list[web.BaseRequest] = []
         self._thread = LoopThread("fault-proxy")
@@ -96,7 +96,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where the proxy listens."""
+        """The proxy's address."""
         return f"https://127.0.0.1:{self._port}"
 
     def connection(self) -> Connection:
@@ -106,7 +106,7 @@ class FaultProxy:
         )
 
     def write_kubeconfig(self, path: Path, token: str = NOBODY) -> Path:
-        """A kubeconfig through the proxy, for other programs; as a token's owner, if given."""
+        """Write a kubeconfig through the proxy; `token` selects another user."""
         path.write_bytes(with_token(self.url, self._authority, token, user="proxied"))
         return path
 
@@ -118,17 +118,17 @@ class FaultProxy:
         resource: str | None = None,
         times: int | None = 1,
     ) -> None:
-        """Do this to the next requests of that verb and resource; None means any, or always."""
+        """Inject a fault into the next requests of a verb and resource; None is any, or always."""
         with self._lock:
-            self._rules.append(Rule(fault, verb, resource, times))
+            self._rules.append(FaultRule(fault, verb, resource, times))
 
     def clear(self) -> None:
-        """Forget all faults; what is stalled already stays so."""
+        """Remove all faults; a stalled connection stays stalled."""
         with self._lock:
             self._rules.clear()
 
     def cut_now(self) -> int:
-        """Break all connections that are being answered; how many there were."""
+        """Break all connections with an open request, and return their number."""
         return self._thread.call(self._cut_all())
 
     @property
@@ -138,17 +138,17 @@ class FaultProxy:
             return list(self._seen)
 
     def count(self, *, verb: str | None = None, resource: str | None = None) -> int:
-        """How many requests of that verb and resource came by."""
+        """The number of requests of that verb and resource."""
         return sum(
             verb in (None, seen.verb) and resource in (None, seen.resource) for seen in self.seen
         )
 
     def writes(self) -> int:
-        """How many requests came by that change something."""
+        """The number of write requests."""
         return sum(seen.verb not in ("get", "list", "watch") for seen in self.seen)
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Forget all requests so far."""
         with self._lock:
             self._seen.clear()
 
@@ -166,12 +166,12 @@ class FaultProxy:
         self._port = self._runner.addresses[0][1]
 
     async def _stop(self) -> None:
-        # Idle connections too: TLS's farewell would wait for the test's own thread.
+        # Idle connections too: an orderly TLS shutdown would wait for the test's own thread.
         for handler in self._server.connections:
             if handler.transport is not None:
                 handler.transport.abort()
         await self._runner.cleanup()
-        # Whoever stalls does so until here.
+        # Stalled requests end here.
         await cancel_others()
         await self._upstream.close()
 
@@ -185,7 +185,7 @@ class FaultProxy:
         seen = describe(request.method, request.rel_url, request.headers.get("User-Agent", ""))
         with self._lock:
             self._seen.append(seen)
-            rules = [rule for rule in self._rules if rule.takes(seen)]
+            rules = [rule for rule in self._rules if rule.consume(seen)]
         self._open.append(request)
         try:
             return await self._respond(request, [rule.fault for rule in rules])

@@ -1,4 +1,4 @@
-"""The real API server behind the fault proxy: passes requests on to it, and its answers back."""
+"""Forwards the fault proxy's requests to the real API server, and its answers back."""
 
 import asyncio
 import ssl
@@ -20,10 +20,10 @@ _NOT_PASSED_ON = {"host", "connection", "content-length", "transfer-encoding", "
 
 
 class Upstream:
-    """A server, and the sessions with it; made in the event loop that uses them."""
+    """The sessions with a server; create it in the event loop that uses it."""
 
     def __init__(self, connection: Connection) -> None:
-        """Use a connection's certificate for those who send no credentials of their own."""
+        """Use the connection's certificate for requests without credentials."""
         self._server = connection.server
         self._sockets = Sockets()
         bare = verified_tls(ca_data=_authorities(connection.tls))
@@ -39,7 +39,7 @@ class Upstream:
     async def pass_on(
         self, request: web.BaseRequest, limit: Cut | Stall | None, late: float
     ) -> web.StreamResponse:
-        """The server's answer, so many seconds late, cut or stalled at a limit."""
+        """Forward a request; the answer comes late, and is cut or stalled at a limit."""
         headers = _passed_on(request.headers)
         if headers.get("Authorization") == f"Bearer {NOBODY}":
             del headers["Authorization"]
@@ -64,12 +64,12 @@ class Upstream:
                 await answer.write_eof()
                 return answer
         except (aiohttp.ClientError, OSError):
-            # The server is away, or the client is: either way this exchange is over.
+            # The server or the client has closed the connection.
             abort(request)
             return web.Response(status=502)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
-        # Not kept alive: a server that was restarted must not be met on an old connection.
+        # Without keep-alive: an old connection would fail after a restart of the server.
         return aiohttp.TCPConnector(
             ssl=tls or False, limit=0, force_close=True, socket_factory=self._sockets.make
         )
@@ -78,7 +78,7 @@ class Upstream:
 async def _limited(
     chunks: AsyncIterator[bytes], limit: Cut | Stall | None, request: web.BaseRequest
 ) -> AsyncIterator[bytes]:
-    """The chunks up to the limit, and then what the fault says."""
+    """The chunks up to the limit, then the fault."""
     left = limit.after if limit else 0
     async for chunk in chunks:
         if limit is None:
@@ -101,13 +101,13 @@ def _passed_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
 
 
 def _authorities(tls: ssl.SSLContext | None) -> str | None:
-    """The authorities that a context trusts, without its client certificate."""
+    """The trusted authorities of a context, without its client certificate."""
     if tls is None:
         return None
     return "".join(ssl.DER_cert_to_PEM_cert(der) for der in tls.get_ca_certs(binary_form=True))
 
 
 def abort(request: web.BaseRequest) -> None:
-    """Break the connection that a request came on."""
+    """Break the connection of a request."""
     if request.transport is not None:
         request.transport.abort()

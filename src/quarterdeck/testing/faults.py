@@ -1,4 +1,4 @@
-"""What the fault proxy can do to a request, and what it says of the requests that came by."""
+"""The faults of the fault proxy, and its record of a request."""
 
 import threading
 
@@ -7,27 +7,27 @@ from yarl import URL
 
 
 class Delay(msgspec.Struct, frozen=True):
-    """Wait, then do as asked."""
+    """Wait, then forward the request."""
 
     seconds: float
 
 
 class Late(msgspec.Struct, frozen=True):
-    """Do as asked, and answer after a while."""
+    """Forward the request, and delay the answer."""
 
     seconds: float
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Keep the request until it is let go, then do as asked."""
+    """Hold the request until `let_go` is set, then forward it."""
 
     held: threading.Event = msgspec.field(default_factory=threading.Event)
-    """Set when all of the request is here, so that its sender may be paused."""
+    """Set when the whole request is received, so that its sender may be paused."""
     let_go: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Answer with a failure instead of asking the server."""
+    """Answer with an error instead of forwarding the request."""
 
     status: int
     retry_after: int | None = None
@@ -35,20 +35,20 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class StreamError(msgspec.Struct, frozen=True):
-    """Open the watch, send an ERROR event, and end it."""
+    """Answer a watch with one ERROR event, and end it."""
 
     status: int
     reason: str = ""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Break the connection after so many bytes of the server's answer."""
+    """Break the connection after this many bytes of the answer."""
 
     after: int = 0
 
 
 class Stall(msgspec.Struct, frozen=True):
-    """Fall silent after so many bytes of the server's answer, with the connection open."""
+    """Send nothing more after this many bytes of the answer, with the connection open."""
 
     after: int = 0
 
@@ -57,26 +57,26 @@ Fault = Delay | Late | Hold | Answer | StreamError | Cut | Stall
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A request that came by."""
+    """A request that the proxy received."""
 
     verb: str
     resource: str
     path: str
     user_agent: str
     streams: bool = False
-    """A watch that is to begin with all objects."""
+    """Whether it is a watch with initial events."""
 
 
-class Rule(msgspec.Struct):
-    """A fault, and the requests that it is for."""
+class FaultRule(msgspec.Struct):
+    """A fault, and the requests that it applies to."""
 
     fault: Fault
     verb: str | None
     resource: str | None
     times: int | None
 
-    def takes(self, seen: Seen) -> bool:
-        """Whether it is about this request; each time counts."""
+    def consume(self, seen: Seen) -> bool:
+        """Use the fault once if it applies to this request; True if it does."""
         if self.times == 0:
             return False
         if self.verb not in (None, seen.verb) or self.resource not in (None, seen.resource):
@@ -87,7 +87,7 @@ class Rule(msgspec.Struct):
 
 
 def describe(method: str, url: URL, user_agent: str = "") -> Seen:
-    """What a request asks for, in the words of an audit log."""
+    """The request in terms of an audit log."""
     parts = [part for part in url.path.split("/") if part]
     # /api/v1/... or /apis/GROUP/VERSION/..., then maybe namespaces/NAME, then resource/name/sub
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []

@@ -1,4 +1,4 @@
-"""The objects that decide about the cluster version operator's log level, for tests to change."""
+"""The objects that set the cluster version operator's log level, for tests."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ VERBOSITY = "quarterdeck_log_verbosity"
 
 
 class LogLevelObjects:
-    """The ClusterVersionOperator and the FeatureGate of a cluster, as an administrator."""
+    """Administrator access to the ClusterVersionOperator and the FeatureGate."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -26,7 +26,7 @@ class LogLevelObjects:
     def send(
         self, method: str, path: str, body: Any = None, *, merge: bool = False
     ) -> ComponentResponse:
-        """A request that has to succeed."""
+        """Send a request that has to succeed."""
         encoded = None if body is None else json.dumps(body).encode()
         content = "application/merge-patch+json" if merge else "application/json"
         answer = self._requests.send(method, path, encoded, content)
@@ -34,12 +34,12 @@ class LogLevelObjects:
         return answer
 
     def find(self, path: str) -> Any:
-        """The object at a path; None without one."""
+        """The object at a path; None if there is none."""
         answer = self._requests.send("GET", path)
         return None if answer.status == 404 else answer.json()
 
     def make_config(self, level: str | None = "Normal") -> Object:
-        """A new ClusterVersionOperator `cluster`."""
+        """Create the ClusterVersionOperator `cluster`."""
         spec = {} if level is None else {"operatorLogLevel": level}
         body = {"metadata": {"name": "cluster"}, "spec": spec}
         kind = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "ClusterVersionOperator"}
@@ -47,7 +47,7 @@ class LogLevelObjects:
         return made
 
     def make_gates(self, spec: Object | None = None) -> None:
-        """A new FeatureGate `cluster`."""
+        """Create the FeatureGate `cluster`."""
         body = {"metadata": {"name": "cluster"}, "spec": spec or {}}
         kind = {"apiVersion": "config.openshift.io/v1", "kind": "FeatureGate"}
         self.send("POST", GATES, kind | body)
@@ -57,13 +57,13 @@ class LogLevelObjects:
         return self.find(f"{CONFIGS}/cluster")
 
     def set_level(self, level: Any) -> Object:
-        """Ask for a level, as `kubectl patch` does; the object after it."""
+        """Set a level, as `kubectl patch` does, and return the object."""
         patch = {"spec": {"operatorLogLevel": level}}
         changed: Object = self.send("PATCH", f"{CONFIGS}/cluster", patch, merge=True).json()
         return changed
 
     def set_gates(self, spec: Object) -> None:
-        """Change which features are wanted."""
+        """Change the spec of the FeatureGate."""
         self.send("PATCH", f"{GATES}/cluster", {"spec": spec}, merge=True)
 
     def delete_config(self) -> None:
@@ -71,13 +71,13 @@ class LogLevelObjects:
         self.send("DELETE", f"{CONFIGS}/cluster")
 
     def observed(self) -> bool:
-        """Whether the newest change is in force, by the object's status."""
+        """Whether the status reports the latest generation."""
         config = self.config()
         seen = config.get("status", {}).get("observedGeneration")
         return bool(seen == config["metadata"]["generation"])
 
     def wait_observed(self) -> None:
-        """Return when the newest change is in force, by the object's status."""
+        """Wait until the status reports the latest generation."""
         eventually(self.observed, "observedGeneration of the newest change")
 
     def events(self, reason: str) -> list[Object]:
@@ -88,5 +88,5 @@ class LogLevelObjects:
 
 
 def wait_verbosity(operator: OperatorProcess, wanted: int) -> None:
-    """Return when the process logs at this verbosity, by its own metric."""
+    """Wait until the process's metric reports this verbosity."""
     eventually(lambda: operator.metric(VERBOSITY) == wanted, f"verbosity {wanted}")

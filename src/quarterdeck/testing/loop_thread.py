@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that tests of any kind can use what runs in it."""
+"""An event loop in its own thread, for helpers that any kind of test can use."""
 
 import asyncio
 import threading
@@ -8,8 +8,8 @@ from typing import TypeVar
 
 R = TypeVar("R")
 
-LIMIT = 30.0
-"""Seconds that a call may take."""
+CALL_TIMEOUT = 30.0
+"""The most seconds that a call may take."""
 
 
 class LoopThread:
@@ -25,15 +25,15 @@ class LoopThread:
         self._thread.start()
 
     def submit(self, coroutine: Coroutine[object, object, R]) -> Future[R]:
-        """Run something in the loop, whatever comes of it."""
+        """Start a coroutine in the loop, and return its future."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def call(self, coroutine: Coroutine[object, object, R]) -> R:
-        """Run something in the loop; what it returns or raises."""
-        return self.submit(coroutine).result(LIMIT)
+        """Run a coroutine in the loop; return its result, or raise its error."""
+        return self.submit(coroutine).result(CALL_TIMEOUT)
 
     def stop(self) -> None:
-        """Cancel what still runs in the loop, and return when that and the loop have ended."""
+        """Cancel all tasks of the loop, and return when they and the loop have ended."""
         self.call(cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Namespaces for tests: named after the test, usable when handed out, deleted without waiting."""
+"""Namespaces for tests: named after the test, ready for pods, deleted without waiting."""
 
 import json
 import re
@@ -9,33 +9,33 @@ from quarterdeck.localcluster.api_request import Requests
 
 _COLLECTION = "/api/v1/namespaces"
 _LONGEST_STEM = 40
-_USABLE_LIMIT = 60.0
+_READY_TIMEOUT = 60.0
 
 
 def name_for(test: str) -> str:
-    """A namespace's name that tells which test it belongs to, and is unique."""
+    """A unique name for a namespace, from the test's name."""
     stem = re.sub(r"[^a-z0-9]+", "-", test.removeprefix("test_").lower()).strip("-")
     return f"{stem[:_LONGEST_STEM].strip('-') or 'test'}-{secrets.token_hex(3)}"
 
 
 def create_namespace(requests: Requests, name: str) -> None:
-    """Create a namespace and wait until pods are let in, which takes a ServiceAccount."""
+    """Create a namespace, and wait for its default ServiceAccount, which pods need."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     answer = requests.send("POST", _COLLECTION, json.dumps(body).encode())
     if not answer.ok:
         raise RuntimeError(f"namespace {name}: {answer.body.decode(errors='replace')}")
-    deadline = time.monotonic() + _USABLE_LIMIT
+    deadline = time.monotonic() + _READY_TIMEOUT
     while not requests.send("GET", f"{_COLLECTION}/{name}/serviceaccounts/default").ok:
         if time.monotonic() > deadline:
             raise TimeoutError(
-                f"namespace {name} has no default ServiceAccount after {_USABLE_LIMIT:.0f} s; "
+                f"namespace {name} has no default ServiceAccount after {_READY_TIMEOUT:.0f} s; "
                 "is the controller manager running?"
             )
         time.sleep(0.02)
 
 
 def delete_namespace(requests: Requests, name: str) -> None:
-    """Ask for the namespace's deletion; a cluster that the test has stopped needs none."""
+    """Request the namespace's deletion; do nothing if the test has stopped the cluster."""
     try:
         requests.send("DELETE", f"{_COLLECTION}/{name}")
     except OSError:

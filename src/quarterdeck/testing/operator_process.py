@@ -1,4 +1,4 @@
-"""An operator as users run it: `quarterdeck run` in a process of its own, to be tortured."""
+"""Runs an operator as users do, by `quarterdeck run` in its own process."""
 
 import json
 import os
@@ -33,17 +33,17 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process id."""
         return self._process.pid
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
-        """What was logged; with an event, only those lines."""
+        """The logged lines; with an event, only those of that event."""
         complete = self.log.read_text().rpartition("\n")[0].splitlines()
         lines = [json.loads(line) for line in complete if line.startswith("{")]
         return [line for line in lines if event in ("", line["event"])]
 
     def logged(self, event: str, limit: float = LIMIT) -> dict[str, Any]:
-        """The first line of that event, when it comes."""
+        """Wait for the first line of that event, and return it."""
 
         def look() -> dict[str, Any] | None:
             if found := self.lines(event):
@@ -55,7 +55,7 @@ class OperatorProcess:
         return eventually(look, f"log line {event!r} in {self.log}", limit)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of one of the probe server's pages."""
+        """The status and text of a page of the probe server."""
         address = self.logged("serving probes and metrics")["address"]
         try:
             with urllib.request.urlopen(f"http://{address}{path}", timeout=LIMIT) as answer:
@@ -64,7 +64,7 @@ class OperatorProcess:
             return error.code, error.read().decode()
 
     def metric(self, sample: str) -> float:
-        """The value of a sample, written as in the metrics page; 0 when there is none."""
+        """The value of a sample, named as on the metrics page; 0 if there is none."""
         for line in self.get("/metrics")[1].splitlines():
             name, _, value = line.rpartition(" ")
             if name == sample:
@@ -76,22 +76,22 @@ class OperatorProcess:
         self._process.send_signal(number)
 
     def wait(self, limit: float = LIMIT) -> int:
-        """The exit code, when the process has ended."""
+        """Wait for the end of the process, and return its exit code."""
         return self._process.wait(limit)
 
     def kill(self) -> None:
-        """End it at once, paused or not, and return when it is gone."""
+        """Kill the process, also if it is paused, and wait for its end."""
         self._process.kill()
         self._process.wait()
 
 
 StartOperator = Callable[..., OperatorProcess]
-"""Starts one more process, with options of its own."""
+"""Starts one more process, with additional options."""
 
 
 @contextmanager
 def operator_processes(directory: Path, *arguments: str) -> Iterator[StartOperator]:
-    """Start processes with these arguments, each with a log in the directory; killed at the end."""
+    """A function that starts processes with these arguments; they are killed after the block."""
     numbers = count()
     with ExitStack() as started:
 

@@ -1,22 +1,21 @@
-"""Pytest fixtures on a real control plane. Nothing runs until a test asks for one of them.
+"""Pytest fixtures on a real control plane, which starts when a test first uses one.
 
     control_plane      the worker's own ControlPlane, started once, with the node `simulated`
     kubeconfig         the path of its administrator's kubeconfig
     kubectl            its pinned kubectl: kubectl("get", "pods").stdout
     namespace          the name of a fresh namespace, deleted after the test
     crds               Quarterdeck's resource types, in the control plane for all later tests
-    clean_cluster      cluster-scoped objects that the test makes are removed after it
-    this_machine       the node where pods of our images run as processes, in the test's namespace
-    answer_monitor     fails the test when a running operator does not answer a staleness challenge
-                       within 30 s; on wherever `this_machine` is
-    fault_proxy        a proxy in front of the control plane that misbehaves on request, and counts
-    new_control_plane  makes further control planes, for faults; gone after the test
+    clean_cluster      removes the cluster-scoped objects that the test creates
+    this_machine       the node that runs pods of our images as processes, in the test's namespace
+    answer_monitor     fails the test if a running operator does not answer a staleness challenge
+                       within 30 s; `this_machine` includes it
+    fault_proxy        a proxy before the control plane that injects faults and counts requests
+    new_control_plane  creates further control planes, for faults; removed after the test
 
 Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
-makes one of its own with `new_control_plane`. A test that makes cluster-scoped objects asks for
-`clean_cluster`, so that the next one finds none; the namespaces that it made are emptied and gone.
-The controller manager takes at least five seconds for that, which is why `namespace` does not wait
-for its own.
+creates its own with `new_control_plane`. A test that creates cluster-scoped objects uses
+`clean_cluster`, so that the next test finds none; its namespaces are emptied and removed too. The
+controller manager takes at least five seconds for that, so `namespace` does not wait for it.
 """
 
 from collections.abc import Iterator
@@ -44,14 +43,14 @@ class Kubectl(Protocol):
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> CompletedProcess[str]:
-        """What it did; a failed one raises with its error text when checked."""
+        """Run kubectl; with `check`, a failure raises its error text."""
 
 
 class NewControlPlane(Protocol):
-    """Makes a control plane for one test."""
+    """Creates a control plane for one test."""
 
     def __call__(self, *, started: bool = True, **options: Any) -> "ControlPlane":
-        """A control plane of its own; options are those of `ControlPlane`."""
+        """A new control plane; the options are those of `ControlPlane`."""
 
 
 SLOWEST = pytest.StashKey[dict[str, float]]()
@@ -59,14 +58,14 @@ SLOWEST = pytest.StashKey[dict[str, float]]()
 
 
 def remember_slowest(config: pytest.Config, slowest: dict[str, float]) -> None:
-    """Have these answers told at the end of the run, with those that are remembered already."""
+    """Add answers to those that the summary at the end of the run lists."""
     known = config.stash.setdefault(SLOWEST, {})
     for name, seconds in slowest.items():
         known[name] = max(seconds, known.get(name, 0.0))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands its answers to the run that started it."""
+    """Pass a worker's answers to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["quarterdeck_slowest"] = session.config.stash.get(SLOWEST, {})
@@ -74,13 +73,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker has ended: take its answers."""
+    """Take the answers of a worker that has ended."""
     theirs = getattr(node, "workeroutput", {}).get("quarterdeck_slowest", {})
     remember_slowest(node.config, theirs)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how soon the operators answered."""
+    """List the operators' slowest answers."""
     slowest = config.stash.get(SLOWEST, {})
     if slowest:
         from quarterdeck.testing.answers import summary
@@ -91,7 +90,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Get the programs before the first test: to build them takes longer than a test may."""
+    """Get the programs before the first test: a build takes longer than a test may."""
     wanted = any(
         "control_plane_binaries" in getattr(item, "fixturenames", ()) for item in session.items
     )
@@ -100,7 +99,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         from quarterdeck.localcluster.binaries import BinariesUnavailable
 
-        with suppress(BinariesUnavailable):  # the tests that need them say so, the others run
+        with suppress(BinariesUnavailable):  # Only the tests that need them fail.
             _binaries()
 
 
@@ -114,7 +113,7 @@ def _binaries() -> "Binaries":
 
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> "Binaries":
-    """The programs that control planes are made of; found, downloaded or built."""
+    """The programs of control planes; found, downloaded or built."""
     return _binaries()
 
 
@@ -144,7 +143,7 @@ def kubectl(control_plane: "ControlPlane") -> Kubectl:
 
 @pytest.fixture
 def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for this test alone; its deletion goes on while the next test runs."""
+    """A namespace for this test; it is deleted while the next test runs."""
     from quarterdeck.testing.namespaces import create_namespace, delete_namespace, name_for
 
     name = name_for(request.node.name)
@@ -155,7 +154,7 @@ def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> 
 
 @pytest.fixture(scope="session")
 def crds(control_plane: "ControlPlane") -> list[str]:
-    """The names of Quarterdeck's resource definitions, all of them served."""
+    """The names of Quarterdeck's definitions, which the API server serves."""
     from quarterdeck.localcluster.definitions import install_own_definitions
 
     return install_own_definitions(control_plane.requests())
@@ -163,7 +162,7 @@ def crds(control_plane: "ControlPlane") -> list[str]:
 
 @pytest.fixture
 def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
-    """Remove the cluster-scoped objects that the test has made, finalizers or not."""
+    """Remove the cluster-scoped objects that the test has created, also with finalizers."""
     from quarterdeck.testing.cluster_scope import remove_added, snapshot
 
     before = snapshot(control_plane.requests())
@@ -173,9 +172,9 @@ def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def node_agent(control_plane: "ControlPlane") -> "ControlPlane":
-    """The shared control plane with the node `this-machine`, which it has from now on.
+    """The shared control plane with the node `this-machine`, which it keeps.
 
-    Its agent starts crashed containers again, and renews tokens, sooner than it would elsewhere.
+    Its agent restarts crashed containers and renews tokens sooner than by default.
     """
     control_plane.add_this_machine(["--back-off-first=1", "--token-share=0.01"])
     control_plane.start("this-machine")
@@ -186,9 +185,9 @@ def node_agent(control_plane: "ControlPlane") -> "ControlPlane":
 def cluster_answer_monitor(
     control_plane: "ControlPlane", pytestconfig: pytest.Config
 ) -> "Iterator[AnswerMonitor]":
-    """Follows the shared control plane's operators to the end of the run.
+    """A monitor of the shared control plane's operators, until the end of the run.
 
-    Tests with a control plane of their own put a fixture of this name in its place.
+    Tests with their own control plane override this fixture.
     """
     from quarterdeck.testing.answer_monitor import AnswerMonitor
 
@@ -199,10 +198,10 @@ def cluster_answer_monitor(
 
 @pytest.fixture
 def answer_monitor(cluster_answer_monitor: "AnswerMonitor") -> "Iterator[AnswerMonitor]":
-    """Fails the test when an operator that ran in it was late to answer; see `AnswerMonitor`."""
-    cluster_answer_monitor.failures()  # what there was before is not this test's
+    """Fail the test if a running operator answered late; see `AnswerMonitor`."""
+    cluster_answer_monitor.take_failures()  # Drop the failures of earlier tests.
     yield cluster_answer_monitor
-    if late := cluster_answer_monitor.failures():
+    if late := cluster_answer_monitor.take_failures():
         pytest.fail("\n".join(map(str, late)), pytrace=False)
 
 
@@ -210,7 +209,7 @@ def answer_monitor(cluster_answer_monitor: "AnswerMonitor") -> "Iterator[AnswerM
 def this_machine(
     node_agent: "ControlPlane", namespace: str, answer_monitor: "AnswerMonitor"
 ) -> "ThisMachine":
-    """The node `this-machine`, as seen from this test's namespace."""
+    """The node `this-machine`, in this test's namespace."""
     from quarterdeck.testing.this_machine import ThisMachine
 
     return ThisMachine(node_agent, namespace)
@@ -218,7 +217,7 @@ def this_machine(
 
 @pytest.fixture
 def fault_proxy(kubeconfig: Path) -> "Iterator[FaultProxy]":
-    """A proxy in front of the shared control plane, for this test alone."""
+    """A proxy in front of the shared control plane, for this test only."""
     from quarterdeck.testing.fault_proxy import FaultProxy
 
     with FaultProxy(kubeconfig) as proxy:
@@ -229,7 +228,7 @@ def fault_proxy(kubeconfig: Path) -> "Iterator[FaultProxy]":
 def new_control_plane(
     control_plane_binaries: "Binaries", tmp_path: Path
 ) -> Iterator[NewControlPlane]:
-    """Makes control planes that are killed after the test."""
+    """A function that creates control planes, which are killed after the test."""
     from contextlib import ExitStack
 
     from quarterdeck.localcluster.controlplane import ControlPlane

@@ -1,4 +1,4 @@
-"""The one way in which tests wait: look again until it is so, with a wide limit and a name."""
+"""Waits of tests: look again until a condition holds, with a wide limit and a description."""
 
 import asyncio
 import inspect
@@ -9,13 +9,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LIMIT = 60.0
-"""Seconds that a test waits for what should take well under one."""
+"""The most seconds of a wait, which should take well under one."""
 PAUSE = 0.05
 """Seconds between two looks."""
 
 
 def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T:
-    """The first answer that is true, so not an empty list either; fails naming `what`."""
+    """The first true value that `look` returns; an empty list is not true. Fails with `what`."""
     answer = until(look, bool, what, limit)
     assert answer is not None
     return answer
@@ -24,7 +24,7 @@ def eventually(look: Callable[[], T | None], what: str, limit: float = LIMIT) ->
 def until(
     look: Callable[[], T], wanted: Callable[[T], object], what: str, limit: float = LIMIT
 ) -> T:
-    """What is seen, when it is as wanted; fails naming `what`, and the last that was seen."""
+    """The first wanted value that `look` returns; fails with `what` and the last value."""
     deadline = time.monotonic() + limit
     while not wanted(seen := look()):
         if time.monotonic() > deadline:
@@ -36,7 +36,7 @@ def until(
 async def eventually_async(
     look: Callable[[], T | Awaitable[T | None] | None], what: str, limit: float = LIMIT
 ) -> T:
-    """The same in an event loop; `look` may be a plain function or a coroutine function."""
+    """`eventually` for an event loop; `look` may be a function or a coroutine function."""
     deadline = time.monotonic() + limit
     while True:
         seen = look()

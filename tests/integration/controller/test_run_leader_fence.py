@@ -14,7 +14,7 @@ from tests import objects
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.api_objects import ApiObjects
-from quarterdeck.testing.audit import Request, writes_by
+from quarterdeck.testing.audit import AuditedRequest, writes_by
 from quarterdeck.testing.fault_proxy import FaultProxy, Hold
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.plugin import Kubectl
@@ -119,7 +119,7 @@ def test_a_write_that_arrives_after_the_leader_was_replaced_is_refused(
     meanwhile(note)
     state = note.found()
 
-    def writes() -> list[Request]:
+    def writes() -> list[AuditedRequest]:
         done = writes_by(control_plane.audit_log, sample_user)
         return [it for it in done if it.resource == resource]
 

@@ -67,7 +67,7 @@ class Watched:
 
     def is_late(self) -> bool:
         """Whether no answer is a failure by now."""
-        return any(one.name == self.operator.name for one in self.monitor.failures())
+        return any(one.name == self.operator.name for one in self.monitor.take_failures())
 
     def seen_challenged(self) -> None:
         """Return when the monitor has seen the challenge: much later it would be a failure."""
@@ -75,7 +75,7 @@ class Watched:
         def seen() -> bool:
             self.time.now += SLOW
             try:
-                return bool(self.monitor.failures())
+                return bool(self.monitor.take_failures())
             finally:
                 self.time.now -= SLOW
 
@@ -101,7 +101,7 @@ def test_an_answer_is_measured_and_none_is_a_failure(watched: Watched) -> None:
     watched.time.now += 7
     watched.operator.answer()
     eventually(lambda: watched.monitor.slowest.get(name) == 7, "the answer is seen")
-    assert watched.monitor.failures() == []
+    assert watched.monitor.take_failures() == []
 
     watched.operator.challenge()
     watched.seen_challenged()

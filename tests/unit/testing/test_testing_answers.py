@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from quarterdeck.api.meta import Key
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 from quarterdeck.testing.answers import (
-    LIMIT,
+    ANSWER_LIMIT,
     Answers,
-    Late,
+    LateAnswer,
     deployment_of,
     has_ready_replicas,
     is_marked,
@@ -42,13 +42,13 @@ def test_the_slowest_answer_is_kept() -> None:
 
 def test_an_answer_that_came_too_late_is_a_failure() -> None:
     story = Story().at(0, marked=True).at(31, marked=False)
-    assert story.answers.late == [Late("x", 31, answered=True)]
+    assert story.answers.late == [LateAnswer("x", 31, answered=True)]
 
 
 def test_no_answer_is_a_failure_as_soon_as_it_is_overdue() -> None:
     story = Story().at(0, marked=True)
-    assert story.answers.overdue(LIMIT) == []
-    (late,) = story.answers.overdue(LIMIT + 1)
+    assert story.answers.overdue(ANSWER_LIMIT) == []
+    (late,) = story.answers.overdue(ANSWER_LIMIT + 1)
     assert not late.answered
     assert str(late).startswith("ClusterOperator x: the staleness checker's text stood for 31.0 s")
 
@@ -69,13 +69,13 @@ def test_stopping_is_no_answer_and_a_long_wait_before_it_is_still_a_failure() ->
     story = Story().at(0, marked=True).at(10, marked=True, running=False)
     assert (story.answers.slowest, story.answers.late) == ({}, [])
     story = Story().at(0, marked=True).at(40, marked=True, running=False)
-    assert story.answers.late == [Late("x", 40, answered=False)]
+    assert story.answers.late == [LateAnswer("x", 40, answered=False)]
 
 
 def test_a_cluster_operator_that_goes_takes_its_wait_along() -> None:
     story = Story().at(0, marked=True)
     story.answers.gone("x", 40)
-    assert story.answers.late == [Late("x", 40, answered=False)]
+    assert story.answers.late == [LateAnswer("x", 40, answered=False)]
     assert story.answers.overdue(100) == []
     story.answers.gone("unknown", 0)
 
@@ -102,7 +102,7 @@ def test_a_wait_is_too_long_exactly_when_it_is(told: list[dict[str, Any]]) -> No
         elif lasting is None and asked:
             lasting = now
         answers.saw("x", marked=step["marked"], running=step["running"], now=now)
-    assert [one.seconds for one in answers.late] == [it for it in stretches if it > LIMIT]
+    assert [one.seconds for one in answers.late] == [it for it in stretches if it > ANSWER_LIMIT]
 
 
 def operator(*messages: tuple[str, str], related: list[dict[str, str]] | None = None) -> Any:

@@ -1,7 +1,6 @@
-"""The node `this-machine`: an agent that runs the pods bound to it as processes on this machine.
+"""The node `this-machine`: an agent that runs its pods as processes on this machine.
 
-`pod` decides what happens to a pod, carries it out and reports it; `sandbox` says what a
-container sees and runs its process; `volumes`, `logs` and `static_pods` are what they are called.
-`agent` puts it all together. `placement` is what `local up` puts into the cluster, so that pods
-come here.
+`pod` decides what happens to a pod, does it and reports it. `sandbox` isolates and runs a
+container's process. `volumes`, `logs` and `static_pods` hold what their names say. `agent` connects
+the parts. `placement` has the objects by which pods are scheduled to this node.
 """

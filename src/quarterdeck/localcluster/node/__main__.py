@@ -1,6 +1,6 @@
-"""The agent as a program: `python -m quarterdeck.localcluster.node`, one of the cluster's parts.
+"""The agent as a program: `python -m quarterdeck.localcluster.node`.
 
-The local cluster's supervisor starts it; what it is told is read here, once.
+The local cluster's supervisor starts it; its arguments and environment are read here, once.
 """
 
 import argparse
@@ -19,26 +19,26 @@ from quarterdeck.localcluster.node.agent import Agent
 from quarterdeck.localcluster.node.images import this_installation
 from quarterdeck.localcluster.node.logs.server import Serving
 from quarterdeck.localcluster.node.pod.lifecycle import BackOff
-from quarterdeck.localcluster.node.sandbox.ways import Way, find_way, weaker
+from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation, proot_warning
 from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
 from quarterdeck.log import get_logger
 
 EXIT_CANNOT = 2
-"""The exit code when something about this machine is in the way."""
+"""The exit code if the agent cannot run on this machine."""
 
 
 def main() -> None:
-    """Run the agent until it is told to end."""
+    """Run the agent until SIGTERM or SIGINT."""
     arguments = _parser().parse_args()
     log.configure(verbosity=arguments.verbosity)
     try:
-        way = find_way()
+        isolation = find_isolation()
         connection = load_kubeconfig(arguments.kubeconfig)
     except (LocalClusterError, KubeError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_CANNOT)
-    if way is Way.PROOT:
-        get_logger("node").warning(weaker())
+    if isolation is Isolation.PROOT:
+        get_logger("node").warning(proot_warning())
     serving = Serving(
         certificate=arguments.tls_certificate,
         key=arguments.tls_key,
@@ -46,11 +46,11 @@ def main() -> None:
         port=arguments.port,
         client=arguments.client_name,
     )
-    asyncio.run(Agent(_settings(arguments, connection, way), connection, serving).run())
+    asyncio.run(Agent(_settings(arguments, connection, isolation), connection, serving).run())
 
 
-def secrets_of_the_user(env: Mapping[str, str]) -> list[PurePosixPath]:
-    """What pods must not see of the user's own: kubeconfigs, and the state of other clusters."""
+def user_secrets(env: Mapping[str, str]) -> list[PurePosixPath]:
+    """The user's paths that pods must not see: kubeconfigs, and the state of other clusters."""
     home = env.get("HOME", "/")
     state = env.get("XDG_STATE_HOME") or f"{home}/.local/state"
     paths = [f"{home}/.kube", f"{state}/quarterdeck", *env.get("KUBECONFIG", "").split(":")]
@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(arguments: argparse.Namespace, connection: Connection, way: Way) -> NodeSettings:
+def _settings(
+    arguments: argparse.Namespace, connection: Connection, isolation: Isolation
+) -> NodeSettings:
     server = urlsplit(connection.server)
     return NodeSettings(
         name=arguments.name,
@@ -91,12 +93,12 @@ def _settings(arguments: argparse.Namespace, connection: Connection, way: Way) -
         manifests=tuple(arguments.manifests),
         api_host=server.hostname or "127.0.0.1",
         api_port=server.port or 443,
-        masked=(*arguments.mask, PurePosixPath(arguments.pods), *secrets_of_the_user(os.environ)),
+        masked=(*arguments.mask, PurePosixPath(arguments.pods), *user_secrets(os.environ)),
         shown=tuple(arguments.show),
         credentials=arguments.credentials,
         installation=this_installation(),
-        root=os.geteuid() == 0 and way is Way.NAMESPACES,
-        way=way,
+        root=os.geteuid() == 0 and isolation is Isolation.NAMESPACES,
+        isolation=isolation,
         back_off=BackOff(
             first=arguments.back_off_first,
             factor=arguments.back_off_factor,

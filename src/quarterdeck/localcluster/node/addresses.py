@@ -1,8 +1,8 @@
-"""Addresses for pods: a /24 of loopback for each agent, an address of it for each pod.
+"""Addresses for pods: each agent has a /24 of loopback, each pod an address in it.
 
-All of 127.0.0.0/8 is this machine. Two agents must not give out the same address, also when
-they are of different users: each holds a socket with the network's name in the kernel's
-abstract namespace, which belongs to the machine's network and ends with the process.
+All of 127.0.0.0/8 is this machine. Two agents must not use the same network, also if they belong to
+different users. So each agent holds an abstract Unix socket with the network's name; the kernel
+closes it when the process ends.
 """
 
 import errno
@@ -19,17 +19,17 @@ class NoAddressError(Exception):
 
 
 class Network:
-    """A /24 that this process holds alone; addresses are given to holders by name."""
+    """A /24 that only this process uses; it assigns addresses to holders by name."""
 
     def __init__(self, prefix: str, lock: socket.socket) -> None:
         self.prefix = prefix
         self._lock = lock
         self._given: dict[str, str] = {}
-        # The longest unused comes first, so that an address rests before it is used again.
+        # The address that is unused for the longest time comes first.
         self._free = deque(f"{prefix}.{host}" for host in HOSTS)
 
     def address(self, holder: str, wanted: str = "") -> str:
-        """The holder's address: the one it has, the one it wants if free, or another."""
+        """Assign an address to the holder: its present one, the wanted one if free, or another."""
         if holder not in self._given:
             if not self._free:
                 raise NoAddressError(f"all {len(HOSTS)} addresses of {self.prefix}.0/24 are taken")
@@ -46,12 +46,12 @@ class Network:
             self._free.append(self._given.pop(holder))
 
     def close(self) -> None:
-        """Let another agent have the network."""
+        """Release the network for other agents."""
         self._lock.close()
 
 
 def lock_network(seed: str) -> Network:
-    """A network that nobody else holds; the same seed gets the same one, if it is free."""
+    """Lock a free network, and return it; the same seed gets the same one if it is free."""
     for prefix in _candidates(seed):
         lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -66,7 +66,7 @@ def lock_network(seed: str) -> Network:
 
 
 def _candidates(seed: str) -> Iterator[str]:
-    """All networks, from one on that the seed chooses."""
+    """All networks, beginning with one that the seed selects."""
     count = 254 * 256
     start = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big")
     for number in range(count):

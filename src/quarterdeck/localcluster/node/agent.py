@@ -1,7 +1,7 @@
-"""The node's agent, wired together: a cache of its pods, a queue, and what wakes a pod.
+"""The node's agent: connects the cache of its pods, the work queues, and what wakes a pod.
 
-It is the user `system:node:<name>` and needs no more than that user's rights. It does not use a
-`Manager`: keys are woken by processes too, and processes go on when there is no API server.
+It runs as the user `system:node:<name>`, with only that user's rights. It does not use a `Manager`:
+processes wake keys too, and they continue without an API server.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ log = get_logger("node.agent")
 
 WORKERS = 16
 STOP_SECONDS = 5.0
-"""What processes get to end in order when the agent is asked to end."""
+"""The grace period of the containers' processes when the agent ends."""
 
 
 class _Stopped(Exception):  # noqa: N818 - reads as what happened
-    """The agent is asked to end."""
+    """A signal asks the agent to end."""
 
 
 def wall() -> datetime:
@@ -44,7 +44,7 @@ def wall() -> datetime:
 
 
 class Agent:
-    """Runs the pods that are bound to one node."""
+    """Runs the pods of one node."""
 
     def __init__(self, settings: NodeSettings, connection: Connection, serving: Serving) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class Agent:
         self._serving = serving
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Run until SIGTERM or SIGINT."""
         loop = asyncio.get_running_loop()
         stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -83,7 +83,7 @@ class Agent:
         syncing = asyncio.ensure_future(cache.wait_synced())
         await asyncio.wait({syncing, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stopped.is_set():
-            pods.remove_strangers()
+            pods.remove_orphans()
             cache.subscribe(Watch(cache).handler(working.queue.add))
         await stopping
         working.drain()
@@ -96,7 +96,7 @@ class Agent:
     def _controllers(
         self, client: Client, cache: Cache[Object], network: Network, tasks: asyncio.TaskGroup
     ) -> tuple[Pods, Workers, Workers]:
-        """The pods, and the two queues that they go through."""
+        """The pods, and the workers of the two controllers."""
 
         def wake(key: Key) -> None:
             working.queue.add(key)
@@ -115,7 +115,7 @@ class Agent:
         node = self._settings.name
 
         def broken(path: Path, fault: str) -> None:
-            # As the kubelet does: about a node whose uid it need not know.
+            # Like the kubelet: the event names the node without its real uid.
             meta = {"name": node, "uid": node, "resourceVersion": ""}
             about = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
             note = f"{path}: {fault}"

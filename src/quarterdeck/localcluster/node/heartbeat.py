@@ -1,7 +1,7 @@
 """Reports the node: writes its status, and renews its Lease.
 
-Whoever starts the cluster creates the Node object with its labels and its taint: a node may not
-give itself a role.
+The start of the cluster creates the Node object with its labels and its taint: a node must not set
+its own role.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from quarterdeck.log import get_logger
 log = get_logger("node.heartbeat")
 
 LEASE_NAMESPACE = "kube-node-lease"
-STATUS_EVERY = 300.0
-"""Seconds after which the status is written even when nothing in it has changed."""
-RETRY = 1.0
+STATUS_PERIOD = 300.0
+"""Seconds after which the status is written even if nothing has changed."""
+RETRY_SECONDS = 1.0
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -71,7 +71,7 @@ def keep_transitions(status: Object, old: Object) -> Object:
     return {**status, "conditions": conditions}
 
 
-def is_told(status: Object, old: Object) -> bool:
+def is_reported(status: Object, old: Object) -> bool:
     """Whether the API server already has this status, apart from the heartbeat times.
 
     It can differ from what we wrote: the control plane marks a node Unknown when its Lease expires,
@@ -103,11 +103,11 @@ class Heartbeat:
         self._port = port
         self._clock = clock
         self._monotonic = asyncio.get_running_loop().time
-        self._written = -STATUS_EVERY
+        self._written = -STATUS_PERIOD
 
     async def run(self) -> None:
         """Write the status and renew the Lease until cancelled."""
-        # As the kubelet does: three renewals may fail before the Lease is over.
+        # Like the kubelet: three renewals may fail before the Lease expires.
         often = self._settings.lease_seconds / 4
         async with asyncio.TaskGroup() as tasks:
             for name, write in (("node status", self._report), ("node lease", self._renew)):
@@ -119,7 +119,7 @@ class Heartbeat:
                 await write()
             except KubeError as error:
                 log.warning("node heartbeat failed", error=str(error))
-                await asyncio.sleep(min(RETRY, seconds))
+                await asyncio.sleep(min(RETRY_SECONDS, seconds))
             else:
                 await asyncio.sleep(seconds)
 
@@ -128,7 +128,7 @@ class Heartbeat:
         node = await self._client.get(NODES, name)
         old = node.get("status") or {}
         fresh = node_status(self._settings, self._port, self._clock())
-        if is_told(fresh, old) and self._monotonic() - self._written < STATUS_EVERY:
+        if is_reported(fresh, old) and self._monotonic() - self._written < STATUS_PERIOD:
             return
         status = keep_transitions(fresh, old)
         await self._client.patch(NODES, name, {"status": status}, subresource="status")

@@ -1,8 +1,8 @@
-"""What an image's name means on this node: nothing is pulled, images are names.
+"""The meaning of an image's name on this node, which pulls no images.
 
-A repository that ends in `quarterdeck` is this installation; one that ends in
-`quarterdeck-router` is the same with Debian's HAProxy and rsyslog on its path. The admission
-policy in `placement` asks the same question in CEL, with the same pattern.
+A repository that ends in `quarterdeck` is this installation. One that ends in `quarterdeck-router`
+is the same with Debian's HAProxy and rsyslog in its PATH. The admission policy in `placement` uses
+the same pattern in CEL.
 """
 
 import os
@@ -13,29 +13,29 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 PATTERN = r"^(.*/)?quarterdeck(-router)?(:[^/]*)?(@.*)?$"
-"""In the syntax that Python and CEL's RE2 share."""
+"""A pattern in the common syntax of Python and CEL's RE2."""
 
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container gets from its image."""
+    """The entrypoint and variables that a container gets from its image."""
 
     entrypoint: tuple[str, ...]
     variables: dict[str, str]
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where this installation of Quarterdeck lies."""
+    """The paths of this installation of Quarterdeck."""
 
     programs: str
     """The directory of the `quarterdeck` program."""
     directories: tuple[PurePosixPath, ...]
-    """What must be seen for it to run."""
+    """The directories that it needs to run."""
 
 
 def this_installation() -> Installation:
-    """The installation that runs now: its environment, its interpreter, what it imports from."""
+    """The running installation: its environment, its interpreter and its import path."""
     imported = {Path(entry) for entry in sys.path if Path(entry).is_dir() and entry}
     places = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.prefix).resolve(), *imported}
     return Installation(
@@ -45,7 +45,7 @@ def this_installation() -> Installation:
 
 
 def find_image(name: str, installation: Installation) -> Image | None:
-    """What the name stands for; None for one that is not ours."""
+    """The image of this name; None if it is not ours."""
     if not re.match(PATTERN, name):
         return None
     path = os.pathsep.join((installation.programs, *_SYSTEM_PATH))

@@ -1,8 +1,8 @@
-"""Which pod goes to which node, decided by the API server: a policy, as data.
+"""The admission policy by which the API server chooses the node of a pod.
 
-Pods whose images are all ours go to `this-machine`, the rest to `simulated`; a DaemonSet's pods
-go where their controller says. Only `this-machine` is tainted, and the policy gives the
-toleration with the selector: a toleration alone does not attract.
+Pods whose images are all ours run on `this-machine`, the others on `simulated`; the DaemonSet
+controller places its own pods. Only `this-machine` has a taint. The policy adds the toleration and
+the node selector, because a toleration alone does not attract a pod.
 """
 
 import json
@@ -40,7 +40,7 @@ _TOLERATE = (
 
 
 def desired_node() -> dict[str, Any]:
-    """The Node, with the role labels that real payloads select; its status is the agent's."""
+    """The Node, with the role labels that real payloads select; the agent writes its status."""
     labels = {
         "kubernetes.io/hostname": THIS_MACHINE,
         "kubernetes.io/os": "linux",
@@ -109,7 +109,7 @@ def desired_policy() -> dict[str, Any]:
 
 
 def desired_binding() -> dict[str, Any]:
-    """What puts the policy into force, for all pods."""
+    """The binding that applies the policy to all pods."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicyBinding",
@@ -119,14 +119,14 @@ def desired_binding() -> dict[str, Any]:
 
 
 def prepare_node(requests: Requests) -> None:
-    """Put into the cluster what the agent and its pods need."""
+    """Apply the objects that the agent and its pods need."""
     requests.apply("/api/v1/nodes", desired_node())
     requests.apply(f"{_ADMISSION}/mutatingadmissionpolicies", desired_policy())
     requests.apply(f"{_ADMISSION}/mutatingadmissionpolicybindings", desired_binding())
 
 
 def is_in_force(requests: Requests) -> bool:
-    """Whether new pods are placed: asked with a pod that is not kept."""
+    """Whether the policy is in force, tested by a dry-run pod."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -143,7 +143,7 @@ def is_in_force(requests: Requests) -> bool:
 
 
 def is_ready(requests: Requests) -> bool:
-    """Whether the agent has made the node ready, and pods are placed on it."""
+    """Whether the node is ready and the policy places pods on it."""
     try:
         node = requests.send("GET", f"/api/v1/nodes/{THIS_MACHINE}")
         conditions = node.json().get("status", {}).get("conditions", []) if node.ok else []

@@ -1,8 +1,7 @@
-"""Moments: the time of day for people, the machine's uptime for decisions.
+"""Moments on two clocks: the time of day for people, the time since boot for decisions.
 
-The time of day jumps when somebody or something sets the clock; how long a process may take to
-end, or when it is started again, must not jump with it. Times in the API are the time of day, as
-RFC 3339 in UTC, to the second.
+The time of day jumps when the clock is set; grace periods and restarts must not jump with it. Times
+in the API are the time of day, as RFC 3339 in UTC, in whole seconds.
 """
 
 import time
@@ -16,14 +15,14 @@ class Instant(msgspec.Struct, frozen=True):
     """One moment on two clocks."""
 
     wall: datetime
-    """The time of day: what is told."""
+    """The time of day, for reports."""
     boot: float
-    """Seconds since the machine was booted, its sleep included: what is decided by."""
+    """Seconds since boot, with sleep of the machine, for decisions."""
 
-    def when_it_was(self, wall: datetime) -> "Instant":
-        """The moment of a time of day that was written down, as seen from this one.
+    def at_wall_time(self, wall: datetime) -> "Instant":
+        """The moment of an earlier time of day, relative to this one.
 
-        Never in the future: a clock that was set back makes it as late as now.
+        It is never in the future: after a clock was set back, it is this moment.
         """
         return Instant(wall, self.boot - max(0.0, (self.wall - wall).total_seconds()))
 
@@ -32,10 +31,10 @@ Clock = Callable[[], Instant]
 
 
 def now() -> Instant:
-    """What both clocks show."""
+    """The present moment."""
     return Instant(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
 def parse_time(text: str) -> datetime:
-    """The moment that the API wrote, with or without fractions of a second."""
+    """The time in an API field, with or without fractions of a second."""
     return datetime.fromisoformat(text)

@@ -12,10 +12,10 @@ from quarterdeck.localcluster.node.logs.reader import read
 from quarterdeck.localcluster.node.logs.writer import LogWriter
 from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
 from quarterdeck.localcluster.node.sandbox.host import RealHost
+from quarterdeck.localcluster.node.sandbox.isolation import NEEDED_IN_PROOT
 from quarterdeck.localcluster.node.sandbox.mounts import View, plan_mounts
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess, Ended
 from quarterdeck.localcluster.node.sandbox.proot_view import proot_view
-from quarterdeck.localcluster.node.sandbox.ways import SEEN_BY_INSIDE
 from quarterdeck.localcluster.node.times import parse_time
 
 ROOT = os.geteuid() == 0 and NAMESPACES
@@ -35,7 +35,7 @@ def sandbox(
 ) -> Sandbox:
     """What a command is started with, the way that pods run here."""
     if not NAMESPACES:
-        view["kept"] = SEEN_BY_INSIDE
+        view["kept"] = NEEDED_IN_PROOT
     host = RealHost()
     mounts = plan_mounts(View(**view), host, open_root=not NAMESPACES)  # type: ignore[arg-type]
     return Sandbox(

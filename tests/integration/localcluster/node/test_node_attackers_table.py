@@ -8,8 +8,8 @@ from tests.integration.localcluster.node.processes import Make, maker, run
 from tests.integration.pods import NAMESPACES, READ_ONLY, needs_bubblewrap, needs_namespaces
 from tests.places import ROOT
 
+from quarterdeck.localcluster.node.sandbox.isolation import landlock_version
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
-from quarterdeck.localcluster.node.sandbox.ways import landlock_version
 
 pytestmark = needs_bubblewrap
 

@@ -36,7 +36,7 @@ class Started:
             tokens=Tokens(Client(Connection(server="http://127.0.0.1:1", tls=None)), share=0.8),
             wake=self.woken.set,
             clock=now,
-            say=lambda *_: None,
+            record=lambda *_: None,
         )
 
     async def start(self, script: str, restarts: int = 0) -> None:

@@ -22,7 +22,7 @@ from tests.integration.localcluster.node.processes import (
 from tests.integration.pods import NAMESPACES, needs_bubblewrap
 
 from quarterdeck.localcluster.node.sandbox.arguments import User
-from quarterdeck.localcluster.node.sandbox.entry import Entry, command_inside
+from quarterdeck.localcluster.node.sandbox.entry import ContainerEntry, command_inside
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess
 from quarterdeck.localcluster.status import ProcessIdentity
@@ -46,7 +46,7 @@ async def by_local_exec(process: ContainerProcess, command: list[str]) -> tuple[
     identity = ProcessIdentity.of(process.pid)
     assert identity is not None
     sandbox = process.sandbox
-    entry = Entry(process=identity, root=ROOT, user=sandbox.user, proot=sandbox.proot)
+    entry = ContainerEntry(process=identity, root=ROOT, user=sandbox.user, proot=sandbox.proot)
     words, variables = command_inside(entry, command)
     orders = open_orders()
     try:

@@ -14,7 +14,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.api_request import ComponentResponse
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
-from quarterdeck.testing.audit import Request, writes_by
+from quarterdeck.testing.audit import AuditedRequest, writes_by
 from quarterdeck.testing.waiting import eventually
 
 RBAC = DEPLOY / "staleness" / "rbac.yaml"
@@ -117,11 +117,11 @@ class Board:
         eventually(lambda: self.exists(name), f"{name} is there")
         eventually(lambda: self.marks(name) == [""] * 4, f"{name} is fine")
 
-    def writes(self) -> list[Request]:
+    def writes(self) -> list[AuditedRequest]:
         """What the checkers of this test have written, as the API server counted it."""
         return self._writes_so_far()[self._earlier :]
 
-    def _writes_so_far(self) -> list[Request]:
+    def _writes_so_far(self) -> list[AuditedRequest]:
         """All but the checkers' word about themselves, which they renew each minute."""
         said = ("kube-system", "quarterdeck-staleness")
         return [

@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.pod.adoption import adopt
-from quarterdeck.localcluster.node.pod.containers import Container, Exit, Health, ObservedPod, Run
-from quarterdeck.localcluster.node.pod.exits import Begun, exit_path, last_begun, write_exit
+from quarterdeck.localcluster.node.pod.containers import (
+    Container,
+    Exit,
+    ObservedPod,
+    ProbeResults,
+    Run,
+)
+from quarterdeck.localcluster.node.pod.exits import LastRun, exit_path, last_run, write_exit
 from quarterdeck.localcluster.node.pod.lifecycle import (
     Action,
     BackOff,
     Kill,
-    Plan,
+    PodPlan,
     Remove,
     RunPreStop,
     Start,
@@ -50,8 +56,8 @@ def box(name: str = "main", **more: Any) -> dict[str, Any]:
     return {"name": name, "image": "quarterdeck", **more}
 
 
-def running(since: float = 0, health: Health | None = None, **run: Any) -> Container:
-    health = health or Health()
+def running(since: float = 0, health: ProbeResults | None = None, **run: Any) -> Container:
+    health = health or ProbeResults()
     return Container(run=Run(container_id="x", started=after(since), health=health, **run))
 
 
@@ -60,7 +66,7 @@ def ended(code: int = 0, at: float = 0, lasted: float = 1, **history: Any) -> Co
     return Container(run=Run(container_id="x", started=end.started, exit=end), **history)
 
 
-def planned(the_pod: Object, now: float = 0, **containers: Container) -> Plan:
+def planned(the_pod: Object, now: float = 0, **containers: Container) -> PodPlan:
     return plan(observed(the_pod, containers), BACK_OFF, after(now))
 
 
@@ -171,21 +177,21 @@ HOOKED = box(lifecycle={"preStop": {"exec": {"command": ["x"]}}})
         ),
         pytest.param(
             pod(box(**PROBED)),
-            {"main": running(health=Health(startup=True, liveness=False))},
+            {"main": running(health=ProbeResults(startup=True, liveness=False))},
             0,
             (Terminate(container="main"),),
             id="a failed liveness probe stops the process",
         ),
         pytest.param(
             pod(box(**PROBED)),
-            {"main": running(health=Health(liveness=False))},
+            {"main": running(health=ProbeResults(liveness=False))},
             0,
             (),
             id="liveness does not count before startup has passed",
         ),
         pytest.param(
             pod(box(**PROBED)),
-            {"main": running(health=Health(startup=False))},
+            {"main": running(health=ProbeResults(startup=False))},
             0,
             (Terminate(container="main"),),
             id="a failed startup probe stops the process",
@@ -302,7 +308,7 @@ def test_actions(
 def test_a_finished_pod_is_left_alone() -> None:
     """Succeeded and Failed are final: nothing runs again, whatever the policy."""
     finished = pod(box()) | {"status": {"phase": "Failed"}}
-    assert planned(finished) == Plan()
+    assert planned(finished) == PodPlan()
     assert reported(finished) == {"phase": "Failed"}
 
 
@@ -397,7 +403,7 @@ def test_readiness_needs_the_probe_and_the_gates() -> None:
     """A readiness probe that has not passed, or a closed gate, keeps the pod from being ready."""
     probed = pod(box(readinessProbe={}))
     assert conditions(reported(probed, main=running()))["Ready"] == "False"
-    ready = running(health=Health(readiness=True))
+    ready = running(health=ProbeResults(readiness=True))
     assert conditions(reported(probed, main=ready))["Ready"] == "True"
     gated = pod(box(), readinessGates=[{"conditionType": "x/y"}])
     assert conditions(reported(gated, main=running()))["Ready"] == "False"
@@ -413,8 +419,8 @@ def test_a_report_repeated_later_says_the_same() -> None:
     assert reported(the_pod, 500, main=running()) == the_pod["status"]
 
 
-def states(the_pod: Object, **begun: int | Begun) -> dict[str, Container]:
-    runs = {name: Begun(it) if isinstance(it, int) else it for name, it in begun.items()}
+def states(the_pod: Object, **begun: int | LastRun) -> dict[str, Container]:
+    runs = {name: LastRun(it) if isinstance(it, int) else it for name, it in begun.items()}
     return adopt(the_pod, runs, after(50))
 
 
@@ -450,24 +456,24 @@ def test_an_end_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "7.log"
     path.touch()
     (tmp_path / "6.log").touch()
-    assert last_begun(tmp_path, after(50)) == Begun(7)
+    assert last_run(tmp_path, after(50)) == LastRun(7)
     write_exit(path, Exit(code=3, started=after(1), finished=after(9), reason="Error"))
     rebooted = Instant(after(50).wall, 5.0)
-    begun = last_begun(tmp_path, rebooted)
+    begun = last_run(tmp_path, rebooted)
     assert begun is not None
     assert begun.exit is not None
     assert (begun.number, begun.exit.code, begun.exit.reason) == (7, 3, "Error")
     assert (begun.exit.finished, begun.exit.started.boot) == (Instant(after(9).wall, -36), -44)
     exit_path(path).write_text("{")
-    assert last_begun(tmp_path, after(50)) == Begun(7)
-    assert last_begun(tmp_path / "none", after(50)) is None
+    assert last_run(tmp_path, after(50)) == LastRun(7)
+    assert last_run(tmp_path / "none", after(50)) is None
 
 
 def test_a_run_that_ended_unreported_is_known_by_what_is_on_disk() -> None:
     """A Job's container that was done while nobody could be told: done, and not run again."""
     the_pod = pod(box(), restartPolicy="Never")
     the_pod["status"] = reported(the_pod, main=running())
-    done = Begun(0, Exit(code=0, started=T0, finished=after(9)))
+    done = LastRun(0, Exit(code=0, started=T0, finished=after(9)))
     containers = states(the_pod, main=done)
     assert planned(the_pod, 50, **containers).actions == ()
     status = reported(the_pod, 50, **containers)
@@ -483,7 +489,7 @@ def test_a_later_run_counts_even_where_the_status_tells_of_an_end() -> None:
     assert "terminated" in the_pod["status"]["containerStatuses"][0]["state"]
     begun = states(the_pod, main=2)
     assert planned(the_pod, 50, **begun).actions == (start("main", 3, 1),)
-    done = Begun(2, Exit(code=0, started=T0, finished=after(9)))
+    done = LastRun(2, Exit(code=0, started=T0, finished=after(9)))
     assert planned(the_pod, 50, **states(the_pod, main=done)).actions == ()
 
 
@@ -492,7 +498,7 @@ def test_a_crash_loop_goes_on_where_it_was() -> None:
     the_pod = pod(box())
     the_pod["status"] = reported(the_pod, main=ended(3, at=45, restarts=2, crashes=2))
     containers = states(the_pod, main=2)
-    assert planned(the_pod, 50, **containers) == Plan(wake=45 + 20)
+    assert planned(the_pod, 50, **containers) == PodPlan(wake=45 + 20)
 
 
 @st.composite
@@ -513,7 +519,7 @@ class World:
         self.pod, self.now, self.removed = the_pod, 0.0, False
         self.containers: dict[str, Container] = {}
         self.starts: list[str] = []
-        self.begun: dict[str, Begun] = {}
+        self.begun: dict[str, LastRun] = {}
         self.jumped = 0.0
 
     def carry_out(self, action: Action) -> None:
@@ -528,9 +534,9 @@ class World:
                     run=run, restarts=restarts, crashes=crashes, last=old.exit
                 )
                 self.starts.append(name)
-                number = self.begun.get(name, Begun(-1)).number
+                number = self.begun.get(name, LastRun(-1)).number
                 assert restarts > number, "each run has a number of its own"
-                self.begun[name] = Begun(restarts)
+                self.begun[name] = LastRun(restarts)
             case RunPreStop(container=name):
                 self.mark(name, stopping_since=self.moment, pre_stop_pending=True)
             case Terminate(container=name):
@@ -560,9 +566,9 @@ class World:
         if run.exit is None:
             ended = Exit(code=code, started=run.started, finished=self.moment)
             self.mark(name, exit=ended)
-            self.begun[name] = Begun(self.containers[name].restarts, ended)
+            self.begun[name] = LastRun(self.containers[name].restarts, ended)
 
-    def step(self, *, reported: bool = True) -> Plan:
+    def step(self, *, reported: bool = True) -> PodPlan:
         seen = ObservedPod(pod=self.pod, containers=self.containers)
         decided = plan(seen, BACK_OFF, self.moment)
         for action in decided.actions:
@@ -642,7 +648,7 @@ def test_a_clock_that_is_set_changes_no_decision(
 ) -> None:
     """Forwards, backwards, again and again: the same steps at the same times since boot."""
 
-    def lived(jumps: list[float]) -> list[Plan]:
+    def lived(jumps: list[float]) -> list[PodPlan]:
         world, plans = World(the_pod), []
         for (step, seconds), jump in zip(life, jumps, strict=True):
             world.jumped = jump
@@ -663,14 +669,14 @@ def test_a_clock_that_is_set_changes_no_decision(
 def test_the_grace_period_lasts_as_long_whatever_the_clock_says(jump: float) -> None:
     stopped = {"main": running(stopping_since=T0, terminated=T0)}
     seen = observed(pod(box(), deleted=30), stopped)
-    assert plan(seen, BACK_OFF, after(29, jump)) == Plan(wake=30)
+    assert plan(seen, BACK_OFF, after(29, jump)) == PodPlan(wake=30)
     assert plan(seen, BACK_OFF, after(30, jump)).actions == (Kill(container="main"),)
 
 
 @pytest.mark.parametrize("jump", [-1e7, -30.0, 30.0, 1e7])
 def test_the_active_deadline_comes_as_late_whatever_the_clock_says(jump: float) -> None:
     late = observed(pod(box(), activeDeadlineSeconds=50), {"main": running()})
-    assert plan(late, BACK_OFF, after(49, jump)) == Plan(wake=50)
+    assert plan(late, BACK_OFF, after(49, jump)) == PodPlan(wake=50)
     assert plan(late, BACK_OFF, after(50, jump)).actions == (Terminate(container="main"),)
 
 
@@ -690,7 +696,7 @@ def test_a_clock_set_while_no_agent_ran_makes_no_wait_longer(jump: float) -> Non
     """All that is known then are times of day: the back-off is cut short at worst, never grown."""
     the_pod = pod(box())
     the_pod["status"] = reported(the_pod, 45, main=ended(3, at=45, restarts=2, crashes=2))
-    containers = adopt(the_pod, {"main": Begun(2)}, after(50, jump))
+    containers = adopt(the_pod, {"main": LastRun(2)}, after(50, jump))
     decided = plan(observed(the_pod, containers), BACK_OFF, after(50, jump))
     if decided.wake is None:
         assert decided.actions == (start("main", 3, 3),)
@@ -701,7 +707,7 @@ def test_a_clock_set_while_no_agent_ran_makes_no_wait_longer(jump: float) -> Non
 @given(JUMPS, st.floats(0, 1e6))
 def test_what_was_is_never_in_the_future(jump: float, elapsed: float) -> None:
     now = after(elapsed, jump)
-    was = now.when_it_was(NOON)
+    was = now.at_wall_time(NOON)
     assert was.wall == NOON
     assert was.boot <= now.boot
     if jump == 0:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.places import ROOT
 
-from quarterdeck.localcluster.node.__main__ import secrets_of_the_user
+from quarterdeck.localcluster.node.__main__ import user_secrets
 from quarterdeck.localcluster.node.addresses import HOSTS, NoAddressError, lock_network
-from quarterdeck.localcluster.node.heartbeat import is_told, keep_transitions, node_status
+from quarterdeck.localcluster.node.heartbeat import is_reported, keep_transitions, node_status
 from quarterdeck.localcluster.node.images import (
     PATTERN,
     Installation,
@@ -17,7 +17,7 @@ from quarterdeck.localcluster.node.images import (
     this_installation,
 )
 from quarterdeck.localcluster.node.placement import desired_node, desired_policy
-from quarterdeck.localcluster.node.pod.probes import Row, judge, port_number
+from quarterdeck.localcluster.node.pod.probes import ProbeStreak, judge, port_number
 from quarterdeck.localcluster.node.pod.tokens import issued_by
 from quarterdeck.localcluster.node.pod.unsupported import unsupported
 from quarterdeck.localcluster.node.sandbox.bubblewrap import remedy
@@ -109,10 +109,10 @@ def test_addresses_are_kept_wanted_and_not_given_twice() -> None:
 )
 def test_verdicts(answers: list[bool], verdict: bool | None) -> None:
     probe = {"failureThreshold": 2, "successThreshold": 2}
-    row = Row()
+    row = ProbeStreak()
     for ok in answers:
         row = judge(probe, row, ok)
-    assert row.verdict is verdict
+    assert row.result is verdict
 
 
 def test_ports_by_name() -> None:
@@ -254,11 +254,11 @@ def test_a_status_that_others_have_changed_is_told_again() -> None:
     new = node_status(SETTINGS, 1, parse_time("2026-03-01T12:05:00Z"))
     foreign = {"type": "NetworkUnavailable", "status": "False"}
     unknown = [entry | {"status": "Unknown", "reason": "x"} for entry in old["conditions"]]
-    assert is_told(new, old)
-    assert is_told(new, old | {"conditions": [*old["conditions"], foreign], "images": []})
-    assert not is_told(new, {})
-    assert not is_told(new, old | {"conditions": unknown})
-    assert not is_told(node_status(SETTINGS, 2, parse_time("2026-03-01T12:05:00Z")), old)
+    assert is_reported(new, old)
+    assert is_reported(new, old | {"conditions": [*old["conditions"], foreign], "images": []})
+    assert not is_reported(new, {})
+    assert not is_reported(new, old | {"conditions": unknown})
+    assert not is_reported(node_status(SETTINGS, 2, parse_time("2026-03-01T12:05:00Z")), old)
 
 
 @pytest.mark.parametrize(
@@ -321,4 +321,4 @@ def test_what_helps_where_user_namespaces_are_forbidden(kernel: dict[str, str], 
     ],
 )
 def test_what_pods_do_not_see_of_the_user(env: dict[str, str], hidden: list[str]) -> None:
-    assert [str(path) for path in secrets_of_the_user(env)] == hidden
+    assert [str(path) for path in user_secrets(env)] == hidden

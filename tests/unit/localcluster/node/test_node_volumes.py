@@ -225,7 +225,7 @@ def bind(
 
 
 def test_sub_paths(tmp_path: Path) -> None:
-    """Made in an emptyDir, found in a ConfigMap, and never outside the volume."""
+    """ScratchEntry in an emptyDir, found in a ConfigMap, and never outside the volume."""
     make_empty_directory(tmp_path / "v", Owner())
     made = bind({"emptyDir": {}}, {"subPathExpr": "$(NAME)/x"}, tmp_path)
     assert made.source == str(tmp_path / "v/n/x")

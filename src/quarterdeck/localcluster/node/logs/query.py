@@ -1,7 +1,6 @@
-"""What a reader wants of a log: the kubelet's query parameters, and no others.
+"""The kubelet's query parameters for logs, and no others.
 
-A parameter that is not understood is refused: ignoring it would answer another question than
-the one that was asked.
+An unknown parameter is refused: a log without it would not be the log that was requested.
 """
 
 from collections.abc import Mapping
@@ -13,11 +12,11 @@ STREAMS = ("All", "Stdout", "Stderr")
 
 
 class BadQueryError(Exception):
-    """A query that cannot be answered: which parameter, its value, what would do."""
+    """An invalid query: the parameter, its value, and the remedy."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a log, and how."""
+    """The requested part and form of a log."""
 
     follow: bool = False
     previous: bool = False
@@ -29,7 +28,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     stream: str = "All"
 
     def start(self, now: datetime) -> str:
-        """The time of the first line wanted, as it is written in logs; empty for all."""
+        """The time of the first requested line, in the logs' format; empty for all lines."""
         since = self.since_time
         if self.since_seconds is not None:
             since = now - timedelta(seconds=self.since_seconds)
@@ -39,7 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_query(parameters: Mapping[str, str]) -> Query:
-    """The query that these parameters are; any that is not known is refused."""
+    """The query in these parameters; raises `BadQueryError` for an unknown one."""
     fields: dict[str, object] = {}
     for name, value in parameters.items():
         if name not in _PARAMETERS:

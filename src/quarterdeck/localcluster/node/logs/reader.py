@@ -1,6 +1,6 @@
-"""A container's log, read back as somebody asks for it, and followed across rotations.
+"""Reads a container's log by a query, and follows it across rotations.
 
-Whose log, and of which run, is decided in `pod.pods`; what can be asked for, in `query`.
+`pod.pods` selects the container and the run; `query` defines the parameters.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from quarterdeck.localcluster.node.logs.query import Query
 from quarterdeck.localcluster.node.logs.writer import LogWriter, files
 
 BATCH = 500
-"""Entries read at a time, each up to 16 kB: all at once, 45 MB of short lines took 200 MB."""
+"""Lines read at a time, each up to 16 kB. Measured: 45 MB of short lines at once took 200 MB."""
 
 
-class Entry(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a log file."""
 
     time: str
@@ -30,14 +30,14 @@ class Entry(NamedTuple):
 
     @property
     def output(self) -> bytes:
-        """What the process wrote."""
+        """The bytes that the process wrote."""
         return self.text + b"\n" if self.whole else self.text
 
 
 async def read(
     path: Path, query: Query, now: datetime, live: LogWriter | None
 ) -> AsyncGenerator[bytes, None]:
-    """The log's output as the query wants it; with `follow`, until the run ends."""
+    """The log's output by the query; with `follow`, until the run ends."""
     left = query.limit_bytes
     async with aclosing(_entries(path, query, now, live)) as entries:
         async for entry in entries:
@@ -54,23 +54,23 @@ async def read(
 
 async def _entries(
     path: Path, query: Query, now: datetime, live: LogWriter | None
-) -> AsyncGenerator[Entry, None]:
-    """The entries that are there, then the ones to come."""
+) -> AsyncGenerator[LogLine, None]:
+    """The present lines, then the new ones."""
     follower = _Follower(path)
     since = query.start(now)
 
-    def wanted() -> Iterator[Entry]:
+    def wanted() -> Iterator[LogLine]:
         return (entry for entry in follower.entries() if _wanted(entry, query, since))
 
     backlog = wanted()
     if query.tail_lines is not None:
         backlog = _last_lines(backlog, query.tail_lines)
-    # A log is up to 50 MB: what is there is read off the event loop.
+    # A log may have 50 MB, so its present lines are read in a thread.
     while batch := await asyncio.to_thread(_some, backlog):
         for entry in batch:
             yield entry
     while query.follow and live is not None:
-        # Both before anything is read: what comes later is then not missed.
+        # Taken before the read, so that no later change is missed.
         closed, change = live.closed, live.change
         for entry in wanted():
             yield entry
@@ -79,14 +79,14 @@ async def _entries(
         await change.wait()
 
 
-def _some(entries: Iterator[Entry]) -> list[Entry]:
+def _some(entries: Iterator[LogLine]) -> list[LogLine]:
     return list(islice(entries, BATCH))
 
 
-def _last_lines(entries: Iterator[Entry], count: int) -> Iterator[Entry]:
-    """The last lines; one that was written in pieces counts once."""
-    lines: deque[list[Entry]] = deque(maxlen=count)
-    pieces: list[Entry] = []
+def _last_lines(entries: Iterator[LogLine], count: int) -> Iterator[LogLine]:
+    """The last lines; a line in several pieces counts once."""
+    lines: deque[list[LogLine]] = deque(maxlen=count)
+    pieces: list[LogLine] = []
     for entry in entries:
         pieces.append(entry)
         if entry.whole:
@@ -97,22 +97,22 @@ def _last_lines(entries: Iterator[Entry], count: int) -> Iterator[Entry]:
     yield from (entry for line in lines for entry in line)
 
 
-def _wanted(entry: Entry, query: Query, since: str) -> bool:
+def _wanted(entry: LogLine, query: Query, since: str) -> bool:
     return entry.time >= since and query.stream in ("All", entry.stream.capitalize())
 
 
 class _Follower:
-    """A place in a log: what has been read so far, across rotations."""
+    """The position of a reader in a log, across rotations."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
         self._inode = 0
 
-    def entries(self) -> Iterator[Entry]:
-        """Everything after what was read before, as far as it is there when this begins."""
+    def entries(self) -> Iterator[LogLine]:
+        """All lines after the position that exist at the start of the call."""
         with ExitStack() as opened:
-            # All of them now: a rotation gives their names to others.
+            # All files are opened first, because a rotation renames them.
             unread = [opened.enter_context(path.open("rb")) for path in self._unread()]
             for file, state in [(file, os.fstat(file.fileno())) for file in unread]:
                 if state.st_ino != self._inode:
@@ -127,7 +127,7 @@ class _Follower:
                         yield entry
 
     def _unread(self) -> list[Path]:
-        """The files to read, oldest first: from the one that was read last on."""
+        """The files to read, oldest first, beginning with the one that was read last."""
         known = files(self._path)
         for index, path in enumerate(known):
             if path.exists() and path.stat().st_ino == self._inode:
@@ -135,10 +135,10 @@ class _Follower:
         return known
 
 
-def _parse(line: bytes) -> Entry | None:
-    """The entry of a line; None for one that was spoilt, by a machine that crashed, say."""
+def _parse(line: bytes) -> LogLine | None:
+    """The parsed line; None if it is malformed, as after a crash of the machine."""
     parts = line[:-1].split(b" ", 3)
     if len(parts) != 4 or parts[1] not in (b"stdout", b"stderr"):
         return None
     time, stream, tag, text = parts
-    return Entry(time.decode(errors="replace"), stream.decode(), tag == b"F", text)
+    return LogLine(time.decode(errors="replace"), stream.decode(), tag == b"F", text)

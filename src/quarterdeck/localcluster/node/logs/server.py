@@ -1,7 +1,7 @@
-"""The kubelet's log endpoint, for the API server alone.
+"""The kubelet's log endpoint, for the API server only.
 
-`kubectl logs` asks the API server, which asks here with its own client certificate; whoever
-has another one, or none, gets nothing. Whose logs one may read is the API server's decision.
+`kubectl logs` asks the API server, which asks this endpoint with its own client certificate. Any
+other client is refused. The API server decides who may read which logs.
 """
 
 import ssl
@@ -17,7 +17,7 @@ from quarterdeck.localcluster.node.logs.query import BadQueryError, Query, parse
 
 
 class NoLogError(Exception):
-    """There is no such log; the text says why."""
+    """There is no such log; the message gives the reason."""
 
 
 Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
@@ -25,18 +25,18 @@ Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """How the endpoint proves who it is, and whom it answers."""
+    """The endpoint's certificate, and its only client."""
 
     certificate: Path
     key: Path
     authority: Path
-    """Who signs the certificates of its clients."""
+    """The authority of the client certificates."""
     port: int = 0
     client: str
-    """The common name of the only client that is answered."""
+    """The common name of the only client."""
 
     def tls(self) -> ssl.SSLContext:
-        """A context that wants a certificate of each client."""
+        """A TLS context that requires a client certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.certificate, self.key)
@@ -53,10 +53,10 @@ class LogServer:
         self._open = open_log
 
     async def start(self) -> int:
-        """Begin to serve; returns the port, which is a free one where none was chosen."""
+        """Start serving, and return the port; port 0 selects a free one."""
         app = web.Application(middlewares=[self._only_the_api_server])
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
-        # A reader that is gone ends its handler, also while nothing is written.
+        # Cancels the handler of a reader that disconnects, also while nothing is written.
         self._runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=1
         )
@@ -68,7 +68,7 @@ class LogServer:
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """End all answers."""
+        """End all responses."""
         await self._runner.cleanup()
 
     @web.middleware

@@ -1,7 +1,7 @@
-"""A container's log on disk: written line by line, and rotated.
+"""Writes a container's log to disk, line by line, and rotates it.
 
-The files are in the format of the container runtimes: a time, the stream, whether the line is
-whole (F) or goes on (P), and the text. Reading them is for `reader`.
+The files have the format of the container runtimes: the time, the stream, a tag for a full (F) or
+partial (P) line, and the text. `reader` reads them.
 """
 
 import asyncio
@@ -17,37 +17,37 @@ log = get_logger("node.logs")
 MAX_BYTES = 10_000_000
 MAX_FILES = 5
 MAX_LINE = 16 * 1024
-"""A longer line is cut into pieces, as container runtimes do."""
+"""The most bytes of a line; a longer one is split, as container runtimes do."""
 
 
 def rotated(path: Path, number: int) -> Path:
-    """The name of an older file; number 1 is the youngest of them."""
+    """The path of a rotated file; number 1 is the newest."""
     return path.with_name(f"{path.name}.{number}")
 
 
 def files(path: Path) -> list[Path]:
-    """The log's files that there are, oldest first."""
+    """The existing files of the log, oldest first."""
     names = [rotated(path, number) for number in range(MAX_FILES - 1, 0, -1)] + [path]
     return [name for name in names if name.exists()]
 
 
 Trouble = Callable[[str, str], None]
-"""Is told of output that is lost, and that no more is: a reason in one word, and a note."""
+"""Called when output is lost, and when that ends: a reason in one word, and a note."""
 
 
-def _untold(reason: str, note: str) -> None:
-    """Leave it at the agent's own log."""
+def _ignore(reason: str, note: str) -> None:
+    """Do nothing; the agent's own log has it."""
 
 
 class LogWriter:
-    """The log of one run while it runs; everybody who follows it is told of new lines.
+    """Writes the log of one run, and wakes its followers at new lines.
 
-    A disk that is full must not stop the process: what it writes then is lost, and `trouble` is
-    told when that begins and when it ends.
+    A full disk does not stop the process: its output is lost, and `trouble` is called when the loss
+    begins and ends.
     """
 
     def __init__(
-        self, path: Path, *, max_bytes: int = MAX_BYTES, trouble: Trouble = _untold
+        self, path: Path, *, max_bytes: int = MAX_BYTES, trouble: Trouble = _ignore
     ) -> None:
         self.path = path
         self._trouble = trouble
@@ -58,11 +58,11 @@ class LogWriter:
         self._size = path.stat().st_size
         self._rest: dict[str, bytes] = {"stdout": b"", "stderr": b""}
         self.change = asyncio.Event()
-        """Set by the next line, and when the log is closed; then there is another one."""
+        """Set by the next line and by the close of the log, and then replaced by a new event."""
         self._lost = 0
 
     def feed(self, stream: str, chunk: bytes, now: datetime | None = None) -> None:
-        """Write what came from the process; an unfinished line waits for its end."""
+        """Write output of the process; an incomplete line waits for its end."""
         *lines, rest = (self._rest[stream] + chunk).split(b"\n")
         time = _stamp(now)
         out = [piece for line in lines for piece in _pieces(time, stream, line)]
@@ -73,7 +73,7 @@ class LogWriter:
         self._write(b"".join(out))
 
     def close(self, now: datetime | None = None) -> None:
-        """Write what is left of unfinished lines, and let followers end."""
+        """Write the incomplete lines, and end the followers."""
         time = _stamp(now)
         left = [_line(time, stream, b"F", rest) for stream, rest in self._rest.items() if rest]
         self._rest = dict.fromkeys(self._rest, b"")
@@ -103,7 +103,7 @@ class LogWriter:
         self._notify()
 
     def _append(self, data: bytes) -> None:
-        """Write all of it or nothing: half a line would spoil the next one too."""
+        """Write all data or nothing: half a line would corrupt the next one too."""
         written = os.write(self._file, data)
         try:
             while written < len(data):
@@ -114,7 +114,7 @@ class LogWriter:
         self._size += len(data)
 
     def _rotate(self) -> None:
-        # First what may fail on a full disk: the older files stay as they are then.
+        # The step that may fail on a full disk comes first; then the older files stay unchanged.
         beside = self.path.with_name(f"{self.path.name}.new")
         fresh = _open(beside)
         for number in range(MAX_FILES - 1, 0, -1):

@@ -1,1 +1,1 @@
-"""The pods of this node: what is decided about them, what runs, and what is told of them."""
+"""The pods of this node: decisions, processes, and their status at the API server."""

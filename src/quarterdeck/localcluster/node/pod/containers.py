@@ -1,7 +1,4 @@
-"""What the node knows of a pod's containers: the facts that `lifecycle` decides on.
-
-Nothing here decides or does anything.
-"""
+"""The facts about a pod's containers, the input of `lifecycle`. There are no decisions here."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +9,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.times import Instant
 
 KILLED = 137
-"""The exit code of a process that SIGKILL ended, as shells and Kubernetes count."""
+"""The exit code of a process that SIGKILL ended, as in shells and Kubernetes."""
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,13 +19,13 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     started: Instant
     finished: Instant
     reason: str = ""
-    """Empty for the usual one: Completed or Error, by the code."""
+    """Empty for the default: Completed or Error, by the code."""
     message: str = ""
     container_id: str = ""
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The probes' verdicts; None where there is no probe or no verdict yet."""
+class ProbeResults(msgspec.Struct, frozen=True, kw_only=True):
+    """The probes' results; None without a probe or before its first result."""
 
     startup: bool | None = None
     readiness: bool | None = None
@@ -40,20 +37,20 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     container_id: str
     started: Instant
-    health: Health = Health()
+    health: ProbeResults = ProbeResults()
     stopping_since: Instant | None = None
-    """When the first step of stopping it was made: preStop, SIGTERM or SIGKILL."""
+    """When its termination began: by preStop, SIGTERM or SIGKILL."""
     pre_stop_pending: bool = False
-    """The preStop hook is still at work."""
+    """Whether the preStop hook still runs."""
     terminated: Instant | None = None
     """When it got SIGTERM."""
     killed: bool = False
-    """It got SIGKILL."""
+    """Whether it got SIGKILL."""
     exit: Exit | None = None
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """Why a container cannot be started now, in the words `kubectl` shows."""
+class StartProblem(msgspec.Struct, frozen=True):
+    """Why a container cannot be started now, as `kubectl` shows it."""
 
     reason: str
     message: str
@@ -63,38 +60,38 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     """The history of one container in its pod."""
 
     restarts: int = 0
-    """How many runs there were before this one."""
+    """The number of runs before this one."""
     crashes: int = 0
-    """How many runs in a row, before this one, ended before the back-off's reset."""
+    """The number of consecutive runs before this one that ended before the back-off's reset."""
     run: Run | None = None
     """The latest run; None before the first."""
     last: Exit | None = None
-    """How the run before the latest ended."""
-    problem: Problem | None = None
+    """The exit of the run before the latest."""
+    problem: StartProblem | None = None
 
     @property
     def running(self) -> bool:
-        """Whether there is a process now."""
+        """Whether the container's process runs."""
         return self.run is not None and self.run.exit is None
 
     @property
     def exit(self) -> Exit | None:
-        """How the latest run ended, if it has."""
+        """The exit of the latest run; None while it runs."""
         return self.run.exit if self.run else None
 
 
 class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that decides what happens to a pod next, but the time."""
+    """The input of a decision about a pod, without the time."""
 
     pod: Object
     containers: dict[str, Container]
     pod_ip: str = ""
     host_ip: str = "127.0.0.1"
     began: Instant | None = None
-    """Since when its `activeDeadlineSeconds` are counted."""
+    """The start of its `activeDeadlineSeconds`."""
 
     def container(self, name: str) -> Container:
-        """The container's history, empty for one that was never started."""
+        """The container's history; empty if it was never started."""
         return self.containers.get(name, Container())
 
 

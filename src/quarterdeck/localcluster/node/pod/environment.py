@@ -1,7 +1,8 @@
-"""What environment and arguments a container gets: its env, and `$(VAR)` in command and args.
+"""Resolves a container's environment and arguments, with `$(VAR)` in command and args. Pure.
 
-Pure: the pod's spec, the ConfigMaps and Secrets it names, and the facts of the pod and node.
-A reference that cannot be resolved is an `UnresolvedError`, which the agent shows on the container.
+The input is the pod's spec, the ConfigMaps and Secrets that it names, and facts of the pod and the
+node. A reference that cannot be resolved raises `UnresolvedError`, which the agent reports on the
+container.
 """
 
 import base64
@@ -19,7 +20,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class UnresolvedError(Exception):
-    """Something that the pod refers to is not there (yet): field, value, remedy."""
+    """A reference of the pod cannot be resolved: field, value, remedy."""
 
     def __init__(self, field: str, value: str, remedy: str) -> None:
         super().__init__(f"{field}: {value}: {remedy}")
@@ -27,11 +28,11 @@ class UnresolvedError(Exception):
 
 
 class NotYetError(UnresolvedError):
-    """What is missing is on its way: nobody has to do anything about it."""
+    """A reference cannot be resolved yet; nobody has to act."""
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod's references are resolved against."""
+    """The input for a pod's references."""
 
     pod: Object
     config_maps: Mapping[str, Object] = {}
@@ -40,7 +41,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     pod_ip: str = ""
     host_ip: str = "127.0.0.1"
     capacity: Mapping[str, str] = {}
-    """What the node has, for a resourceFieldRef without a limit."""
+    """The node's capacity, for a resourceFieldRef without a limit."""
 
 
 def config_map_data(config_map: Object) -> dict[str, bytes]:
@@ -56,10 +57,7 @@ def secret_data(secret: Object) -> dict[str, bytes]:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """The text with `$(VAR)` replaced where VAR is known, and `$$` made `$`.
-
-    An unknown `$(VAR)` stays as it is.
-    """
+    """The text with known `$(VAR)` and `$$` replaced; an unknown `$(VAR)` stays."""
 
     def replaced(match: re.Match[str]) -> str:
         if match[0] == "$$":
@@ -86,14 +84,14 @@ def environment(
 def command(
     container: dict[str, Any], entrypoint: list[str], variables: Mapping[str, str]
 ) -> list[str]:
-    """What is executed: the command or the image's entrypoint, then the args, expanded."""
+    """The expanded command line: the command or the image's entrypoint, then the args."""
     given = container.get("command") or []
     words = [expand(word, variables) for word in given] or entrypoint
     return [*words, *(expand(word, variables) for word in container.get("args") or [])]
 
 
 def field_value(path: str, sources: Sources) -> str:
-    """A field of the pod, as the downward API gives it."""
+    """A field of the pod, as in the downward API."""
     pod, meta, spec = sources.pod, sources.pod["metadata"], sources.pod["spec"]
     if match := _SUBSCRIPT.fullmatch(path):
         return str((meta.get(match[1]) or {}).get(match[2], ""))
@@ -125,7 +123,7 @@ def resource_value(reference: dict[str, Any], container: dict[str, Any], sources
     given = (container.get("resources") or {}).get(kind) or {}
     quantity = given.get(resource)
     if quantity is None:
-        # Without a limit the node's capacity is the limit; without a request it is nothing.
+        # Without a limit the node's capacity counts; without a request 0.
         quantity = sources.capacity.get(resource, "0") if kind == "limits" else "0"
     return str(in_units_of(str(quantity), str(reference.get("divisor") or "1")))
 
@@ -144,7 +142,7 @@ def _env_from(source: dict[str, Any], sources: Sources, field: str) -> dict[str,
 def _value(
     entry: dict[str, Any], container: dict[str, Any], sources: Sources, so_far: Mapping[str, str]
 ) -> str | None:
-    """One variable's value; None for an optional reference to nothing."""
+    """One variable's value; None for an optional reference that does not exist."""
     origin = entry.get("valueFrom")
     if not origin:
         return expand(entry.get("value", ""), so_far)
@@ -170,7 +168,7 @@ def _value(
 def _entries(
     kind: str, reference: dict[str, Any], objects: Mapping[str, Object], field: str
 ) -> dict[str, bytes]:
-    """The entries of a ConfigMap or Secret; none where an optional one is not there."""
+    """The entries of a ConfigMap or Secret; none if an optional one is missing."""
     found = objects.get(reference["name"])
     if found is not None:
         return config_map_data(found) if kind == "ConfigMap" else secret_data(found)
@@ -190,6 +188,6 @@ def _container(name: str, pod: Object) -> dict[str, Any]:
 
 
 def _quoted(value: str) -> str:
-    """A value as the downward API writes it: in double quotes, escaped as Go does."""
+    """A value in the format of the downward API: a quoted Go string."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return '"' + "".join(escapes.get(char, char) for char in value) + '"'

@@ -1,7 +1,7 @@
-"""How runs ended, written down beside their logs: what an agent that was killed could not tell.
+"""Stores the exits of runs beside their logs, so that a killed agent does not lose them.
 
-The pod's status is where an end is told, but the API server may be away when it happens, and
-then the agent may be killed. Without this a Job that is done would be run again.
+An exit is reported in the pod's status. But the API server may be away at that time, and then the
+agent may be killed. Without this file a Job that is done would run again.
 """
 
 from pathlib import Path
@@ -16,33 +16,33 @@ from quarterdeck.log import get_logger
 log = get_logger("node.exits")
 
 
-class Begun(msgspec.Struct, frozen=True):
-    """The last run of a container that was begun, by its number, and its end if that is known."""
+class LastRun(msgspec.Struct, frozen=True):
+    """The number of a container's last run on disk, and its exit if that is known."""
 
     number: int
     exit: Exit | None = None
 
 
 def exit_path(log_path: Path) -> Path:
-    """Where the end of a run is written down, by the path of its log."""
+    """The path of a run's exit file, by the path of its log."""
     return log_path.with_suffix(".exit")
 
 
 def write_exit(log_path: Path, ended: Exit) -> None:
-    """Write an end down; without room for it, a killed agent will not know it."""
+    """Store an exit; on a full disk only log a warning."""
     try:
         write_private(exit_path(log_path), msgspec.json.encode(ended))
     except OSError as error:
         log.warning("a run's end is not on disk", path=str(log_path), error=str(error))
 
 
-def last_begun(directory: Path, now: Instant) -> Begun | None:
-    """The last run whose log is in a directory."""
+def last_run(directory: Path, now: Instant) -> LastRun | None:
+    """The last run whose log is in a directory; None if there is none."""
     numbers = [int(path.stem) for path in directory.glob("*.log") if path.stem.isdecimal()]
     if not numbers:
         return None
     number = max(numbers)
-    return Begun(number, _read(exit_path(directory / f"{number}.log"), now))
+    return LastRun(number, _read(exit_path(directory / f"{number}.log"), now))
 
 
 def _read(path: Path, now: Instant) -> Exit | None:
@@ -50,7 +50,7 @@ def _read(path: Path, now: Instant) -> Exit | None:
         ended = msgspec.json.decode(path.read_bytes(), type=Exit)
     except (OSError, msgspec.DecodeError):
         return None
-    # The machine may have been booted since: only the time of day still means something.
-    finished = now.when_it_was(ended.finished.wall)
-    started = finished.when_it_was(ended.started.wall)
+    # The machine may have rebooted since, so only the time of day is valid.
+    finished = now.at_wall_time(ended.finished.wall)
+    started = finished.at_wall_time(ended.started.wall)
     return msgspec.structs.replace(ended, started=started, finished=finished)

@@ -1,6 +1,6 @@
-"""What a container is started with, put together: variables, volumes, mounts, user.
+"""Builds a container's sandbox from its variables, volumes, mounts and user.
 
-Each part is decided elsewhere; this knows where on disk they meet.
+Other modules decide each part; this one knows their paths on disk.
 """
 
 import os
@@ -18,13 +18,13 @@ from quarterdeck.localcluster.node.pod.environment import (
 )
 from quarterdeck.localcluster.node.pod.named import Name, NamedObjects
 from quarterdeck.localcluster.node.pod.run import PodRun
+from quarterdeck.localcluster.node.pod.text_checks import check_spec, check_variables
 from quarterdeck.localcluster.node.pod.unsupported import security_context
-from quarterdeck.localcluster.node.pod.words import check_spec, check_variables
 from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
 from quarterdeck.localcluster.node.sandbox.host import RealHost
+from quarterdeck.localcluster.node.sandbox.isolation import NEEDED_IN_PROOT, Isolation
 from quarterdeck.localcluster.node.sandbox.mounts import View, plan_mounts
 from quarterdeck.localcluster.node.sandbox.proot_view import proot_view
-from quarterdeck.localcluster.node.sandbox.ways import SEEN_BY_INSIDE, Way
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.volumes.contents import FROM_FILES, files_of, kind_of, references
 from quarterdeck.localcluster.node.volumes.files import (
@@ -38,24 +38,24 @@ from quarterdeck.log import get_logger
 
 log = get_logger("node.launch")
 
-LONGEST_HOSTNAME = 63
+MAX_HOSTNAME = 63
 
 
 class Launcher:
-    """Makes sandboxes for the containers of this node."""
+    """Builds sandboxes for the containers of this node."""
 
     def __init__(self, settings: NodeSettings, named: NamedObjects) -> None:
         self._settings = settings
         self._named = named
         self._host = RealHost()
-        self._for_proot = SEEN_BY_INSIDE if settings.way is Way.PROOT else ()
-        # Often a link into /run, which containers get empty.
+        self._for_proot = NEEDED_IN_PROOT if settings.isolation is Isolation.PROOT else ()
+        # Often a link into /run, which is empty in containers.
         self._names = _existing(PurePosixPath(os.path.realpath("/etc/resolv.conf")))
 
     def sandbox(
         self, spec: dict[str, Any], pod: Object, run: PodRun, image: Image, *, static: bool = False
     ) -> Sandbox:
-        """Everything that the container is started with; what it refers to must be there."""
+        """The container's sandbox; raises if a reference cannot be resolved."""
         check_spec(spec, pod)
         sources = self._sources(pod, run)
         variables = environment(spec, sources, self._base(pod, image))
@@ -68,12 +68,12 @@ class Launcher:
             kept=(*self._settings.installation.directories, *self._names, *self._for_proot),
             read_only_root=bool(context.get("readOnlyRootFilesystem")),
         )
-        in_proot = self._settings.way is Way.PROOT
+        in_proot = self._settings.isolation is Isolation.PROOT
         mounts = plan_mounts(view, self._host, open_root=in_proot)
         scratch = os.path.realpath(run.directory / "scratch" / spec["name"])
         return Sandbox(
             command=command(spec, list(image.entrypoint), variables),
-            hostname=(pod["spec"].get("hostname") or pod["metadata"]["name"])[:LONGEST_HOSTNAME],
+            hostname=(pod["spec"].get("hostname") or pod["metadata"]["name"])[:MAX_HOSTNAME],
             variables=variables,
             mounts=mounts,
             working_directory=spec.get("workingDir") or "/",
@@ -83,7 +83,7 @@ class Launcher:
         )
 
     def refresh_volumes(self, pod: Object, run: PodRun) -> None:
-        """Bring the files of a pod that runs up to date; what is missing leaves them as is."""
+        """Update the files of a running pod; if a reference is missing, they stay unchanged."""
         if not run.volumes.exists():
             return
         try:
@@ -118,7 +118,7 @@ class Launcher:
                 write_files(directory, files_of(volume, sources, run.tokens.values), owner)
 
     def _hidden(self, pod: Object, *, static: bool) -> Hidden:
-        """What the pod may not mount from the machine; a static pod may mount its credentials."""
+        """The paths that the pod must not mount; a static pod may mount its own credentials."""
         shown = list(self._settings.shown)
         if static and self._settings.credentials:
             name = pod["metadata"]["name"].removesuffix(f"-{self._settings.name}")
@@ -126,7 +126,7 @@ class Launcher:
         return Hidden(self._settings.masked, shown)
 
     def _base(self, pod: Object, image: Image) -> Mapping[str, str]:
-        """What every container has in its environment."""
+        """The variables of every container."""
         host, port = self._settings.api_host, str(self._settings.api_port)
         return {
             **image.variables,
@@ -137,7 +137,7 @@ class Launcher:
         }
 
     def _user(self, context: dict[str, Any]) -> User | None:
-        """Whom the container runs as; None for us."""
+        """The user of the container; None for our own."""
         groups = set(context.get("supplementalGroups") or [])
         if context.get("fsGroup") is not None:
             groups.add(context["fsGroup"])

@@ -1,9 +1,8 @@
-"""What is to happen to a pod now: which containers to start, which to stop, and how.
+"""Decides what to do with a pod: which containers to start and to stop, and how.
 
-`plan` is a pure function of the pod, what was seen of its containers, and the time since the
-machine was booted: a clock that is set changes no decision. It starts
-and stops nothing itself, and what it says can be carried out late, twice, or after a crash:
-the next plan starts from what is then seen. What is reported is decided in `status`.
+`plan` is a pure function of the pod, the state of its containers, and the time since boot, so that
+a change of the clock changes no decision. A plan may be carried out late, twice, or after a crash:
+the next plan uses the state at that time. `status` decides what is reported.
 """
 
 from collections.abc import Iterator
@@ -24,24 +23,24 @@ from quarterdeck.localcluster.node.pod.containers import (
 )
 from quarterdeck.localcluster.node.times import Instant
 
-AFTER_PRE_STOP = 2.0
-"""Seconds for a process after SIGTERM, even when its preStop hook took the whole grace period."""
+GRACE_AFTER_PRE_STOP = 2.0
+"""Seconds after SIGTERM before a kill, even if preStop has used the whole grace period."""
 
 FINISHED = ("Succeeded", "Failed")
 
 
 class BackOff(msgspec.Struct, frozen=True, kw_only=True):
-    """How long an ended container waits before it is started again, in seconds."""
+    """The back-off of a container's restarts, in seconds."""
 
     first: float = 10
-    """The wait before the second restart; the first comes at once, as with the kubelet."""
+    """The delay before the second restart; the first one has none, as in the kubelet."""
     factor: float = 2
     maximum: float = 300
     reset: float = 600
-    """A run of at least this long makes the count start over."""
+    """A run of at least this length resets the back-off."""
 
     def delay(self, crashes: int) -> float:
-        """The seconds to wait after this many runs that ended in a row."""
+        """The delay in seconds after this many consecutive crashes."""
         if crashes <= 1:
             return 0.0
         # The exponent is bounded, so that a pod that crashes for weeks does not overflow.
@@ -50,7 +49,7 @@ class BackOff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """Start a container; the numbers go into its history."""
+    """Start a container; `restarts` and `crashes` go into its history."""
 
     container: str
     restarts: int
@@ -77,21 +76,21 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remove(msgspec.Struct, frozen=True, kw_only=True):
-    """All processes are gone: remove the pod's files, then the pod from the API server."""
+    """Remove the pod's files, then the pod from the API server: all processes have ended."""
 
 
 Action = Start | RunPreStop | Terminate | Kill | Remove
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now, and when to look again if nothing happens before."""
+class PodPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do now, and when to plan again without a change."""
 
     actions: tuple[Action, ...] = ()
     wake: float | None = None
     """In seconds since boot."""
 
 
-def plan(seen: ObservedPod, back_off: BackOff, now: Instant) -> Plan:
+def plan(seen: ObservedPod, back_off: BackOff, now: Instant) -> PodPlan:
     """What to do with the pod now."""
     pod = seen.pod
     if is_deleted(pod):
@@ -104,7 +103,7 @@ def plan(seen: ObservedPod, back_off: BackOff, now: Instant) -> Plan:
 
 
 def is_deleted(pod: Object) -> bool:
-    """Whether somebody has asked for the pod to go."""
+    """Whether the pod is being deleted."""
     return "deletionTimestamp" in pod["metadata"]
 
 
@@ -114,16 +113,16 @@ def past_deadline(seen: ObservedPod, now: Instant) -> bool:
 
 
 def restarts_after(spec: dict[str, Any], pod: Object, code: int) -> bool:
-    """Whether a container that ended with this code is started again."""
+    """Whether a container with this exit code restarts."""
     policy = "Always" if is_sidecar(spec) else pod["spec"].get("restartPolicy", "Always")
     if policy == "Always":
-        # An ordinary init container is done when it succeeds, whatever the policy.
+        # An ordinary init container is done after a success, whatever the policy.
         return code != 0 or spec["name"] not in _ordinary_init_names(pod)
     return bool(policy == "OnFailure" and code != 0)
 
 
 def is_finished(seen: ObservedPod) -> bool:
-    """Whether no container but sidecars will run again: the pod succeeded or failed."""
+    """Whether the pod has succeeded or failed: no container but sidecars will run again."""
     return init_failed(seen) or all(
         (ended := seen.container(spec["name"]).exit) is not None
         and not restarts_after(spec, seen.pod, ended.code)
@@ -147,13 +146,13 @@ def is_initialized(seen: ObservedPod) -> bool:
 
 
 def restart_at(container: Container, back_off: BackOff) -> float:
-    """When an ended container may be started again, in seconds since boot."""
+    """When an ended container may restart, in seconds since boot."""
     assert container.exit is not None, "only an ended container is started again"  # noqa: S101
     return container.exit.finished.boot + back_off.delay(crashes_after(container, back_off))
 
 
 def crashes_after(container: Container, back_off: BackOff) -> int:
-    """How many runs in a row have ended before the reset, the latest included."""
+    """The number of consecutive crashes, with the latest run."""
     ended = container.exit
     if ended is None:
         return container.crashes
@@ -161,8 +160,8 @@ def crashes_after(container: Container, back_off: BackOff) -> int:
     return 1 if lasted >= back_off.reset else container.crashes + 1
 
 
-def _run(seen: ObservedPod, back_off: BackOff, now: Instant) -> Plan:
-    """Start what should run, stop what is not healthy."""
+def _run(seen: ObservedPod, back_off: BackOff, now: Instant) -> PodPlan:
+    """The plan for a pod that should run: start containers, and stop unhealthy ones."""
     actions: list[Action] = []
     wakes: list[float] = []
     for spec in _wanted(seen):
@@ -186,11 +185,11 @@ def _run(seen: ObservedPod, back_off: BackOff, now: Instant) -> Plan:
             else:
                 wakes.append(at)
     wakes += _deadline(seen)
-    return Plan(actions=tuple(actions), wake=min(wakes, default=None))
+    return PodPlan(actions=tuple(actions), wake=min(wakes, default=None))
 
 
 def _wanted(seen: ObservedPod) -> Iterator[dict[str, Any]]:
-    """The containers whose turn it is: sidecars so far and the next init container, or all."""
+    """The containers that should run now: sidecars so far and the next init container, or all."""
     waiting_for = next(_unfinished_init(seen), None)
     for spec in init_containers(seen.pod):
         if is_sidecar(spec) or spec is waiting_for:
@@ -201,11 +200,11 @@ def _wanted(seen: ObservedPod) -> Iterator[dict[str, Any]]:
 
 
 def _unfinished_init(seen: ObservedPod) -> Iterator[dict[str, Any]]:
-    """The init containers that hold the next one back, in order."""
+    """The init containers for which later containers wait, in order."""
     for spec in init_containers(seen.pod):
         container = seen.container(spec["name"])
         if is_sidecar(spec):
-            # One that crashes later does not hold back again what it once let pass.
+            # After a sidecar's later crash the containers behind it do not wait again.
             if not has_started(spec, container) and not _passed(spec, seen):
                 yield spec
         elif container.exit is None or container.exit.code != 0:
@@ -213,21 +212,21 @@ def _unfinished_init(seen: ObservedPod) -> Iterator[dict[str, Any]]:
 
 
 def _passed(sidecar: dict[str, Any], seen: ObservedPod) -> bool:
-    """Whether a container after the sidecar was ever started."""
+    """Whether a container behind the sidecar was ever started."""
     specs = list(all_containers(seen.pod))
     later = specs[specs.index(sidecar) + 1 :]
     return any(seen.container(spec["name"]).run is not None for spec in later)
 
 
 def is_unhealthy(spec: dict[str, Any], run: Run) -> bool:
-    """Whether its startup or liveness probe has given the run up."""
+    """Whether the startup or liveness probe of the run has failed."""
     if "startupProbe" in spec and not run.health.startup:
         return run.health.startup is False
     return "livenessProbe" in spec and run.health.liveness is False
 
 
-def _stop(seen: ObservedPod, grace: float, now: Instant, then: Action | None = None) -> Plan:
-    """Stop what runs, sidecars last and in reverse order; `then` comes when nothing does."""
+def _stop(seen: ObservedPod, grace: float, now: Instant, then: Action | None = None) -> PodPlan:
+    """The plan that stops a pod, sidecars last and in reverse order; `then` is the last action."""
     actions: list[Action] = []
     wakes: list[float] = []
     running = [spec for spec in all_containers(seen.pod) if seen.container(spec["name"]).running]
@@ -239,11 +238,11 @@ def _stop(seen: ObservedPod, grace: float, now: Instant, then: Action | None = N
             _collect(_stop_one(spec, run, grace, now), actions, wakes)
     if not running and then:
         actions.append(then)
-    return Plan(actions=tuple(actions), wake=min(wakes, default=None))
+    return PodPlan(actions=tuple(actions), wake=min(wakes, default=None))
 
 
 def _stop_one(spec: dict[str, Any], run: Run, grace: float, now: Instant) -> Action | float | None:
-    """The next step of stopping a run, or when to look again."""
+    """The next action that stops a run, or the time of the next look."""
     name = spec["name"]
     if run.killed:
         return None
@@ -257,12 +256,12 @@ def _stop_one(spec: dict[str, Any], run: Run, grace: float, now: Instant) -> Act
     if run.terminated is None:
         return end if run.pre_stop_pending and now.boot < end else Terminate(container=name)
     if run.terminated.boot > run.stopping_since.boot:
-        end = max(end, run.terminated.boot + AFTER_PRE_STOP)
+        end = max(end, run.terminated.boot + GRACE_AFTER_PRE_STOP)
     return Kill(container=name) if now.boot >= end else end
 
 
 def _collect(step: Action | float | None, actions: list[Action], wakes: list[float]) -> None:
-    """Sort a step into what is done now and when to look again."""
+    """Add a step to the actions or to the times."""
     if isinstance(step, float):
         wakes.append(step)
     elif step is not None:
@@ -282,13 +281,13 @@ def _deletion_grace(pod: Object) -> float:
 
 
 def _probe_grace(spec: dict[str, Any], run: Run, pod: Object) -> float:
-    """The grace period of a run that a probe gave up; a probe may have its own."""
+    """The grace period after a failed probe, which may have its own."""
     which = "livenessProbe" if run.health.startup is not False else "startupProbe"
     own = (spec.get(which) or {}).get("terminationGracePeriodSeconds")
     return float(own) if own is not None else _grace(pod)
 
 
 def _deadline(seen: ObservedPod) -> list[float]:
-    """When the pod must have ended, in seconds since boot, if it must."""
+    """The pod's deadline in seconds since boot; empty if it has none."""
     seconds = seen.pod["spec"].get("activeDeadlineSeconds")
     return [seen.began.boot + seconds] if seconds and seen.began else []

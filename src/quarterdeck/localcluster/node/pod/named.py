@@ -1,7 +1,7 @@
-"""ConfigMaps and Secrets by name: followed while a pod needs them, and no longer.
+"""Watches ConfigMaps and Secrets by name, as long as a pod needs them.
 
-A node may read only what its pods refer to, one object at a time, so each has a watch of its
-own, shared by all pods that need the object.
+A node may read only the objects that its pods refer to, one at a time. So each object has its own
+watch, which all pods that need the object share.
 """
 
 import asyncio
@@ -15,13 +15,14 @@ from quarterdeck.kube import Cache, Client
 from quarterdeck.localcluster.node.pod.environment import NotYetError, UnresolvedError
 
 TROUBLE_AFTER = 5.0
-"""Seconds; the API server lets a node read an object a moment after it knows of the pod."""
+"""Seconds before an error is reported: the API server allows the read a moment after it knows the
+pod."""
 
 KINDS: dict[str, Resource[Object]] = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
 
 
 class Name(NamedTuple):
-    """Which object, of which kind."""
+    """The kind and key of an object."""
 
     kind: str
     key: Key
@@ -48,7 +49,7 @@ class NamedObjects:
         self._followed: dict[Name, _Followed] = {}
 
     def hold(self, pod: Key, names: Iterable[Name]) -> None:
-        """Follow exactly these objects for the pod; an empty set lets all go."""
+        """Watch exactly these objects for the pod; an empty set releases all."""
         wanted = set(names)
         for name in wanted - self._followed.keys():
             self._followed[name] = self._follow(name)
@@ -62,7 +63,7 @@ class NamedObjects:
                 del self._followed[name]
 
     def get(self, name: Name) -> Object | None:
-        """The object, None if there is none; `UnresolvedError` while that is not known."""
+        """The object; None if it does not exist; `UnresolvedError` before the first list."""
         followed = self._followed[name]
         cache = followed.cache
         if not cache.synced:
@@ -83,7 +84,7 @@ class NamedObjects:
                 self._wake(holder)
 
         cache.subscribe(woken)
-        # That there is no such object is news too, and no change tells it.
+        # No change event tells that the object does not exist, so the sync wakes the pods too.
         sync = f"sync {name.kind} {name.key}"
         synced = self._tasks.create_task(guarded(sync, cache.wait_synced()), name=sync)
         synced.add_done_callback(woken)

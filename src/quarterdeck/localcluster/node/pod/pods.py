@@ -1,8 +1,7 @@
-"""Reconciles the pods of this node: looks, lets `lifecycle` decide, carries it out.
+"""Reconciles the pods of this node: observes, lets `lifecycle` plan, carries the plan out.
 
-A process that ends, a probe whose verdict turns, a ConfigMap that changes: each only wakes the
-pod's key. Nothing here waits for the API server; what is asked of it, and told to it, is done by
-`reports`.
+A process that ends, a probe whose result changes, and a ConfigMap that changes only wake the pod's
+key. Nothing here waits for the API server: `reports` makes the requests.
 """
 
 import asyncio
@@ -17,14 +16,14 @@ from quarterdeck.localcluster.node.images import find_image
 from quarterdeck.localcluster.node.logs.query import Query
 from quarterdeck.localcluster.node.logs.reader import read
 from quarterdeck.localcluster.node.logs.server import NoLogError
-from quarterdeck.localcluster.node.pod.containers import Problem, all_containers
+from quarterdeck.localcluster.node.pod.containers import StartProblem, all_containers
 from quarterdeck.localcluster.node.pod.environment import NotYetError, UnresolvedError
 from quarterdeck.localcluster.node.pod.launch import Launcher
 from quarterdeck.localcluster.node.pod.lifecycle import (
     FINISHED,
     Action,
     Kill,
-    Plan,
+    PodPlan,
     Remove,
     RunPreStop,
     Start,
@@ -45,14 +44,14 @@ from quarterdeck.log import get_logger
 
 log = get_logger("node.pods")
 
-ROUNDS = 8
-"""How often a plan is made and carried out in one reconcile, at most."""
+MAX_ROUNDS = 8
+"""The most plans that one reconcile carries out."""
 BLOCKED_RETRY = 5.0
-"""Seconds until a container that cannot be started is tried again, if nothing changes."""
+"""Seconds until the next attempt to start a container, if nothing changes before."""
 
 
 class Pods:
-    """All pods that are bound to this node."""
+    """All pods of this node."""
 
     def __init__(
         self,
@@ -82,10 +81,10 @@ class Pods:
         self._runs: dict[Key, PodRun] = {}
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring one pod a step further, and have it reported."""
+        """Carry out the plan of one pod, and request a report."""
         pod = self.pod_of(key)
-        if not self._end_stranger(key, pod) or pod is None:
-            # The report may have to remove what only mirrored it.
+        if not self._end_orphan(key, pod) or pod is None:
+            # The report may have to remove its mirror pod.
             self._report(key)
             return DONE
         run = self._runs.get(key) or self._begin(key, pod)
@@ -98,7 +97,7 @@ class Pods:
         return Result(requeue_after=min(waits, default=None))
 
     def pod_of(self, key: Key) -> Object | None:
-        """The pod that is to run under this key: a static one, or what the API server has."""
+        """The pod with this key: a static pod, or one from the API server."""
         pod = self._static.get(key)
         if pod is None:
             pod = self._cache.get(key)
@@ -107,14 +106,14 @@ class Pods:
         return pod
 
     def run_of(self, key: Key, pod: Object) -> PodRun | None:
-        """What runs for this very pod, if anything does yet."""
+        """The run of this pod; None if there is none yet."""
         run = self._runs.get(key)
         return run if run is not None and run.uid == pod["metadata"]["uid"] else None
 
     def open_log(
         self, namespace: str, pod: str, container: str, query: Query
     ) -> AsyncGenerator[bytes, None]:
-        """The log that a reader asks for; `NoLogError` says why there is none."""
+        """The log for a query; raises `NoLogError` if there is none."""
         run = self._runs.get(Key(namespace, pod))
         if run is None or container not in run.containers:
             raise NoLogError(f'container "{container}" in pod "{pod}" is not on this node')
@@ -135,8 +134,8 @@ class Pods:
             )
         return read(path, query, self._clock().wall, run.live_log(container))
 
-    def remove_strangers(self) -> None:
-        """Remove the files of pods that went while no agent ran; called once, when synced."""
+    def remove_orphans(self) -> None:
+        """Remove the files of pods that were deleted while no agent ran; called after sync."""
         known = {pod["metadata"]["uid"] for pod in self._cache.list()} | self._static.uids
         if not self._settings.pods.exists():
             return
@@ -146,13 +145,13 @@ class Pods:
                 remove_tree(directory)
 
     async def stop(self, seconds: float) -> None:
-        """End all processes: the agent itself is asked to end."""
+        """End all processes, because the agent ends."""
         await asyncio.gather(*(run.end(seconds) for run in self._runs.values()))
 
     # --- one pod
 
-    def _end_stranger(self, key: Key, pod: Object | None) -> bool:
-        """End what runs under this key for a pod that is gone; whether nothing is left of it."""
+    def _end_orphan(self, key: Key, pod: Object | None) -> bool:
+        """End the run of an earlier pod with this key; True if nothing of it is left."""
         run = self._runs.get(key)
         if run is None or (pod is not None and pod["metadata"]["uid"] == run.uid):
             return True
@@ -163,11 +162,10 @@ class Pods:
         return True
 
     def _begin(self, key: Key, pod: Object) -> PodRun:
-        # What comes out of a list does not say what it is. The rest of the pod as it was then is
-        # not held on to.
+        # An object from a list has no kind. Only the metadata is kept, not the whole pod.
         about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
 
-        def say(type_: EventType, reason: str, note: str) -> None:
+        def record(type_: EventType, reason: str, note: str) -> None:
             self._events.event(about, type_, reason, note, action=reason)
 
         run = PodRun(
@@ -176,20 +174,20 @@ class Pods:
             tokens=Tokens(self._client, share=self._settings.token_share),
             wake=lambda: self._wake(key),
             clock=self._clock,
-            say=say,
+            record=record,
         )
         self._runs[key] = run
         if "startTime" not in pod.get("status", {}):
             for line in unsupported(pod, root=self._settings.root):
-                say("Warning", "Unsupported", line)
+                record("Warning", "Unsupported", line)
         return run
 
     def _supply(self, key: Key, pod: Object, run: PodRun) -> None:
-        """See to it that there is what the pod refers to, an address, and fresh files."""
+        """Watch the objects that the pod refers to, assign its address, and update its files."""
         if pod.get("status", {}).get("phase") in FINISHED:
             self._named.hold(key, ())
             if not run.running:
-                # A Job's pods may stay for ever, and there are 254 addresses.
+                # A Job's pods may stay for good, and there are only 254 addresses.
                 self._network.release(run.uid)
             return
         needed = references(pod)
@@ -210,11 +208,11 @@ class Pods:
             run.pod_ip = self._network.address(run.uid, pod.get("status", {}).get("podIP", ""))
         except NoAddressError as error:
             for spec in all_containers(pod):
-                run.refuse(spec["name"], Problem("CreateContainerError", str(error)))
+                run.refuse(spec["name"], StartProblem("CreateContainerError", str(error)))
 
-    async def _carry_out_all(self, pod: Object, run: PodRun) -> tuple[Plan, bool]:
-        """Plan and do until nothing is left to do now; the last plan, and whether it is stuck."""
-        for _ in range(ROUNDS):
+    async def _carry_out_all(self, pod: Object, run: PodRun) -> tuple[PodPlan, bool]:
+        """Carry out plans until nothing changes; the last plan, and whether a start is blocked."""
+        for _ in range(MAX_ROUNDS):
             decided = plan(run.observed(pod), self._settings.back_off, self._clock())
             done = [await self._carry_out(action, pod, run) for action in decided.actions]
             if not any(done):
@@ -223,7 +221,7 @@ class Pods:
         return decided, blocked
 
     async def _carry_out(self, action: Action, pod: Object, run: PodRun) -> bool:
-        """Do it; whether anything has changed by it."""
+        """Carry out one action; True if something has changed."""
         match action:
             case Start(container=name):
                 return await self._start(_spec(pod, name), action, pod, run)
@@ -244,7 +242,7 @@ class Pods:
         image = find_image(spec.get("image", ""), self._settings.installation)
         problem = None
         if image is None:
-            problem = Problem(
+            problem = StartProblem(
                 "ErrImageNeverPull",
                 f'Container image "{spec.get("image", "")}" is not here: this node pulls none, and '
                 "runs those whose repository ends in quarterdeck or quarterdeck-router",
@@ -258,12 +256,12 @@ class Pods:
                 return True
             except NotYetError as error:
                 if run.tokens.trouble:
-                    problem = Problem("CreateContainerConfigError", run.tokens.trouble)
+                    problem = StartProblem("CreateContainerConfigError", run.tokens.trouble)
                 log.v(4).info("container waits", pod=_name(pod), container=name, why=str(error))
             except UnresolvedError as error:
-                problem = Problem("CreateContainerConfigError", str(error))
+                problem = StartProblem("CreateContainerConfigError", str(error))
             except (NoMountPointError, OSError) as error:
-                problem = Problem("CreateContainerError", str(error))
+                problem = StartProblem("CreateContainerError", str(error))
         if problem and run.containers[name].problem != problem:
             run.refuse(name, problem)
         return False

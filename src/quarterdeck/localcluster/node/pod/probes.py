@@ -1,6 +1,6 @@
-"""Probes: how one is made, what a row of answers means, and when the next is due.
+"""Makes probes, counts their answers, and computes their result.
 
-What a verdict leads to (restart, not ready) is decided in `lifecycle`.
+`lifecycle` decides what a result leads to: a restart, or a pod that is not ready.
 """
 
 import asyncio
@@ -12,36 +12,36 @@ import aiohttp
 import msgspec
 
 Exec = Callable[[list[str], float], Awaitable[tuple[int, str]]]
-"""Runs a command in the container for at most so many seconds: exit code and output."""
+"""Runs a command in the container with a time limit; returns exit code and output."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """One answer; the message says what was wrong."""
+class ProbeAnswer(msgspec.Struct, frozen=True):
+    """The answer to one probe; the message tells why it failed."""
 
     ok: bool
     message: str = ""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """How the last answers were, and the verdict that they make."""
+class ProbeStreak(msgspec.Struct, frozen=True):
+    """The last answers of a probe, and the result that follows."""
 
-    verdict: bool | None = None
+    result: bool | None = None
     streak: int = 0
-    """How many answers in a row were like the last one."""
+    """The number of consecutive answers equal to the last one."""
     last: bool | None = None
 
 
-def judge(probe: dict[str, Any], row: Row, ok: bool) -> Row:
-    """The row with one more answer; the verdict turns when the threshold is reached."""
+def judge(probe: dict[str, Any], row: ProbeStreak, ok: bool) -> ProbeStreak:
+    """The streak with one more answer; the result changes when the threshold is reached."""
     streak = row.streak + 1 if row.last is ok else 1
     threshold = probe.get("successThreshold", 1) if ok else probe.get("failureThreshold", 3)
-    return Row(ok if streak >= threshold else row.verdict, streak, ok)
+    return ProbeStreak(ok if streak >= threshold else row.result, streak, ok)
 
 
 async def make_probe(
     probe: dict[str, Any], container: dict[str, Any], pod_ip: str, execute: Exec
-) -> Outcome:
-    """The answer to one probe."""
+) -> ProbeAnswer:
+    """Make one probe, and return its answer."""
     seconds = float(probe.get("timeoutSeconds", 1))
     try:
         async with asyncio.timeout(seconds):
@@ -51,21 +51,21 @@ async def make_probe(
                 return await _tcp(action, container, pod_ip)
             if action := probe.get("exec"):
                 code, output = await execute(action["command"], seconds + 1)
-                return Outcome(code == 0, "" if code == 0 else f"exit code {code}: {output}")
+                return ProbeAnswer(code == 0, "" if code == 0 else f"exit code {code}: {output}")
     except TimeoutError:
-        return Outcome(False, f"no answer within {seconds:g}s")
+        return ProbeAnswer(False, f"no answer within {seconds:g}s")
     except (OSError, aiohttp.ClientError, ValueError) as error:
-        return Outcome(False, str(error))
-    return Outcome(False, "this node makes only httpGet, tcpSocket and exec probes")
+        return ProbeAnswer(False, str(error))
+    return ProbeAnswer(False, "this node makes only httpGet, tcpSocket and exec probes")
 
 
 async def follow_probe(
     probe: dict[str, Any],
-    ask: Callable[[], Awaitable[Outcome]],
-    heard: Callable[[Row, Outcome], bool],
+    ask: Callable[[], Awaitable[ProbeAnswer]],
+    heard: Callable[[ProbeStreak, ProbeAnswer], bool],
 ) -> None:
-    """Ask again and again, and tell what is heard, until that is enough."""
-    row = Row()
+    """Probe periodically, and pass each answer to `heard`, until that returns True."""
+    row = ProbeStreak()
     await asyncio.sleep(probe.get("initialDelaySeconds", 0))
     while True:
         outcome = await ask()
@@ -87,28 +87,28 @@ def port_number(port: int | str, container: dict[str, Any]) -> int:
     raise ValueError(f"port {port!r}: the container has no port of this name")
 
 
-async def _http(action: dict[str, Any], container: dict[str, Any], pod_ip: str) -> Outcome:
+async def _http(action: dict[str, Any], container: dict[str, Any], pod_ip: str) -> ProbeAnswer:
     scheme = action.get("scheme", "HTTP").lower()
     host = action.get("host") or pod_ip
     path = action.get("path") or "/"
     url = f"{scheme}://{host}:{port_number(action['port'], container)}/{path.lstrip('/')}"
     headers = {entry["name"]: entry["value"] for entry in action.get("httpHeaders") or []}
     headers.setdefault("User-Agent", "kube-probe/1.36")
-    # As the kubelet: the certificate is not checked, a redirect is an answer.
+    # Like the kubelet: the certificate is not verified, and a redirect is an answer.
     async with (
         aiohttp.ClientSession(auto_decompress=False) as session,
         session.get(url, headers=headers, ssl=False, allow_redirects=False) as answer,
     ):
         if 200 <= answer.status < 400:
-            return Outcome(True)
+            return ProbeAnswer(True)
         text = (await answer.content.read(200)).decode(errors="replace").strip()
-        return Outcome(False, f"HTTP {answer.status}: {text}")
+        return ProbeAnswer(False, f"HTTP {answer.status}: {text}")
 
 
-async def _tcp(action: dict[str, Any], container: dict[str, Any], pod_ip: str) -> Outcome:
+async def _tcp(action: dict[str, Any], container: dict[str, Any], pod_ip: str) -> ProbeAnswer:
     port = port_number(action["port"], container)
     _, writer = await asyncio.open_connection(action.get("host") or pod_ip, port)
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    return Outcome(True)
+    return ProbeAnswer(True)

@@ -1,4 +1,4 @@
-"""Kubernetes quantities, as the downward API hands them to a container."""
+"""Converts Kubernetes quantities for the downward API."""
 
 import math
 from fractions import Fraction
@@ -7,7 +7,7 @@ from quarterdeck.kube.quantity import parse_quantity
 
 
 def in_units_of(quantity: str, divisor: str) -> int:
-    """How many divisors the quantity is, rounded up."""
+    """The quantity divided by the divisor, rounded up."""
     return math.ceil(_value(quantity) / (_value(divisor) or 1))
 
 

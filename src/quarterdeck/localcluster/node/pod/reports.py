@@ -1,7 +1,7 @@
-"""What the node asks of the API server and tells it, one pod at a time: tokens, status, removal.
+"""The requests to the API server about a pod: tokens, status, mirror pod, deletion.
 
-Apart from `pods`, so that a server that does not answer holds up the report and never a process.
-It is woken by `pods` after each step, and wakes it when there is a new token.
+It is separate from `pods`, so that a server that does not answer delays only reports, never a
+process. `pods` wakes it after each step, and it wakes `pods` after a new token.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,14 @@ from quarterdeck.log import get_logger
 log = get_logger("node.reports")
 
 FIELD_MANAGER = "quarterdeck-node"
-RETRY = 1.0
-"""Seconds until something that the API server did not answer is tried again."""
+RETRY_SECONDS = 1.0
+"""Seconds until the next attempt after a failed request."""
 AFTER_CONFLICT = 0.05
-"""Seconds; the newer object is on its way to the cache."""
+"""Seconds until the next attempt after a conflict; the cache gets the newer object meanwhile."""
 
 
 class Reports:
-    """Keeps the API server and the pods of this node in step."""
+    """Reports the pods of this node to the API server."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class Reports:
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
-        """Get the pod's tokens, write its status, remove it if its end is reached."""
-        pod, told = self._pods.pod_of(key), self._cache.get(key)
-        if pod is None and told is not None and is_mirror(told):
-            return Result(requeue_after=await self._delete(key, told))
+        """Request the pod's tokens, write its status, and delete it if it has ended."""
+        pod, stored = self._pods.pod_of(key), self._cache.get(key)
+        if pod is None and stored is not None and is_mirror(stored):
+            return Result(requeue_after=await self._delete(key, stored))
         run = self._pods.run_of(key, pod) if pod is not None else None
         if pod is None or run is None:
             return DONE
         if self._static.get(key) is not None:
-            waits = [await self._mirror(key, pod, told, run)]
+            waits = [await self._mirror(key, pod, stored, run)]
         else:
             waits = [await self._refresh_tokens(key, pod, run), await self._write_status(pod, run)]
         decided = plan(run.observed(pod), self._back_off, self._clock())
@@ -75,30 +75,30 @@ class Reports:
         return Result(requeue_after=min((each for each in waits if each is not None), default=None))
 
     async def _mirror(
-        self, key: Key, pod: Object, told: Object | None, run: PodRun
+        self, key: Key, pod: Object, stored: Object | None, run: PodRun
     ) -> float | None:
-        """Tell the API server of a static pod, by an object that mirrors it."""
+        """Create or update the mirror pod of a static pod; the seconds until a retry."""
         status = pod_status(run.observed(pod), self._back_off, self._clock())
         self._static.set_status(key, status)
         try:
-            if told is None and not is_deleted(pod):
+            if stored is None and not is_deleted(pod):
                 node = await self._client.get(NODES, self._node)
-                told = await self._client.create(PODS, mirror_of(pod, node))
-            if told is None:
+                stored = await self._client.create(PODS, mirror_of(pod, node))
+            if stored is None:
                 return None
-            if not mirrors(told, pod):
-                return await self._delete(key, told)
-            # What the API server has added stays: its quality of service, for one.
-            await self._objects.set_status(told, {**(told.get("status") or {}), **status})
+            if not mirrors(stored, pod):
+                return await self._delete(key, stored)
+            # Fields that the API server adds stay, such as the quality of service.
+            await self._objects.set_status(stored, {**(stored.get("status") or {}), **status})
         except (AlreadyExists, Conflict, NotFound):
             return AFTER_CONFLICT
         except KubeError as error:
             log.v(4).info("static pod not mirrored", pod=str(key), error=str(error))
-            return RETRY
+            return RETRY_SECONDS
         return None
 
     async def _refresh_tokens(self, key: Key, pod: Object, run: PodRun) -> float | None:
-        """Get tokens that are missing or due; seconds until the next one is."""
+        """Request tokens that are missing or due; the seconds until the next renewal."""
         if is_deleted(pod) or pod.get("status", {}).get("phase") in FINISHED:
             return None
         try:
@@ -111,7 +111,7 @@ class Reports:
         return max(0.0, at - self._clock().boot) if at is not None else None
 
     async def _write_status(self, pod: Object, run: PodRun) -> float | None:
-        """Write the status if it is not so already; when to try again if that failed."""
+        """Write the status if it differs; the seconds until a retry, None if it is written."""
         status = pod_status(run.observed(pod), self._back_off, self._clock())
         try:
             await self._objects.set_status(pod, status)
@@ -121,27 +121,27 @@ class Reports:
             return AFTER_CONFLICT
         except KubeError as error:
             log.warning("status not written", pod=run.uid, error=str(error))
-            return RETRY
+            return RETRY_SECONDS
         return None
 
     async def _remove(self, key: Key, pod: Object, run: PodRun) -> float | None:
-        """The last step: the files, then the object."""
+        """Remove the pod's files, then its object; the seconds until a retry."""
         run.remove_files()
-        told = self._cache.get(key)
-        wait = await self._delete(key, told) if told is not None else None
+        stored = self._cache.get(key)
+        wait = await self._delete(key, stored) if stored is not None else None
         if self._static.get(key) is not None:
             self._static.removed(key)
             self._wake(key)
         return wait
 
-    async def _delete(self, key: Key, told: Object) -> float | None:
-        """Remove the object; when to try again if that failed."""
-        uid = told["metadata"]["uid"]
+    async def _delete(self, key: Key, stored: Object) -> float | None:
+        """Delete the object; the seconds until a retry, None if it is deleted."""
+        uid = stored["metadata"]["uid"]
         try:
             await self._client.delete(PODS, key.name, key.namespace, uid=uid, grace_seconds=0)
         except (NotFound, Conflict):
             return None
         except KubeError as error:
             log.warning("pod not removed", pod=str(key), error=str(error))
-            return RETRY
+            return RETRY_SECONDS
         return None

@@ -1,7 +1,7 @@
-"""One pod on this node: its processes, probes, hooks and files. It does what it is told.
+"""The run of one pod: its processes, probes, hooks and files.
 
-What is to be done is decided in `lifecycle`. What changes by itself (a process that ends, a
-verdict that turns, a hook that is done) is noted here, and `wake` is called.
+`lifecycle` decides what to do. A change by itself (a process ends, a probe's result changes, a hook
+is done) is recorded here, and `wake` is called.
 """
 
 import asyncio
@@ -19,18 +19,23 @@ from quarterdeck.localcluster.node.pod.adoption import adopt
 from quarterdeck.localcluster.node.pod.containers import (
     Container,
     Exit,
-    Health,
     ObservedPod,
-    Problem,
+    ProbeResults,
     Run,
+    StartProblem,
     all_containers,
 )
-from quarterdeck.localcluster.node.pod.exits import Begun, exit_path, last_begun, write_exit
+from quarterdeck.localcluster.node.pod.exits import LastRun, exit_path, last_run, write_exit
 from quarterdeck.localcluster.node.pod.lifecycle import Start
-from quarterdeck.localcluster.node.pod.probes import Outcome, Row, follow_probe, make_probe
+from quarterdeck.localcluster.node.pod.probes import (
+    ProbeAnswer,
+    ProbeStreak,
+    follow_probe,
+    make_probe,
+)
 from quarterdeck.localcluster.node.pod.tokens import Tokens
 from quarterdeck.localcluster.node.sandbox.arguments import Sandbox
-from quarterdeck.localcluster.node.sandbox.entry import Entry, entry_path, write_entry
+from quarterdeck.localcluster.node.sandbox.entry import ContainerEntry, entry_path, write_entry
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess, Ended
 from quarterdeck.localcluster.node.times import Clock, Instant, parse_time
 from quarterdeck.localcluster.node.volumes.files import remove_tree
@@ -40,12 +45,12 @@ from quarterdeck.log import get_logger
 log = get_logger("node.podrun")
 
 EventType = Literal["Normal", "Warning"]
-Say = Callable[[EventType, str, str], None]
+RecordEvent = Callable[[EventType, str, str], None]
 """Records an event about the pod: type, reason, note."""
 
 
 class PodRun:
-    """A pod that is, or was, run by this agent."""
+    """A pod that this agent runs or has run."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class PodRun:
         tokens: Tokens,
         wake: Callable[[], None],
         clock: Clock,
-        say: Say,
+        record: RecordEvent,
     ) -> None:
         self.uid: str = pod["metadata"]["uid"]
         self.directory = directory
@@ -63,23 +68,23 @@ class PodRun:
         self.pod_ip = ""
         self._wake = wake
         self._clock = clock
-        self._say = say
+        self._record = record
         self._processes: dict[str, ContainerProcess] = {}
         self._logs: dict[str, LogWriter] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         now = clock()
         self._leaving = False
         self.containers = adopt(pod, self._begun(pod, now), now)
-        told = pod.get("status", {}).get("startTime")
-        self._began = now.when_it_was(parse_time(told)) if told else now
+        started_at = pod.get("status", {}).get("startTime")
+        self._began = now.at_wall_time(parse_time(started_at)) if started_at else now
 
     @property
     def volumes(self) -> Path:
-        """Where the pod's volumes are."""
+        """The directory of the pod's volumes."""
         return self.directory / "volumes"
 
     def observed(self, pod: Object) -> ObservedPod:
-        """What `lifecycle` decides on."""
+        """The input of `lifecycle`."""
         return ObservedPod(
             pod=pod,
             containers=dict(self.containers),
@@ -88,16 +93,16 @@ class PodRun:
         )
 
     def live_log(self, container: str) -> LogWriter | None:
-        """The log of the latest run, while this agent writes it."""
+        """The log writer of the latest run; None if it has ended."""
         return self._logs.get(container)
 
     def log_path(self, container: str, number: int) -> Path:
-        """Where the log of a container's run is."""
+        """The path of the log of a container's run."""
         return self.directory / "logs" / container / f"{number}.log"
 
     @property
     def running(self) -> bool:
-        """Whether any process is left, or its end is still to be noted."""
+        """Whether any process runs, or its exit is not recorded yet."""
         return bool(self._processes)
 
     async def start(self, spec: dict[str, Any], how: Start, sandbox: Sandbox) -> None:
@@ -105,10 +110,10 @@ class PodRun:
         name = spec["name"]
         old = self.containers.get(name, Container())
         self._drop_old_logs(name, how.restarts)
-        # The log is there before the process: after a crash it tells that this run was begun.
+        # The log exists before the process: after a crash it proves that this run has started.
         lines = LogWriter(
             self.log_path(name, how.restarts),
-            trouble=lambda reason, note: self._tell_of_log(name, reason, note),
+            trouble=lambda reason, note: self._report_log(name, reason, note),
         )
         process = ContainerProcess(sandbox, lines)
         self._processes[name], self._logs[name] = process, lines
@@ -121,20 +126,20 @@ class PodRun:
         if not process.ended.done():
             self._note_entry(name, process)
             self._spawn(name, self._watch_health(spec, process))
-            self._say("Normal", "Started", f"Container {name} started")
+            self._record("Normal", "Started", f"Container {name} started")
 
-    def refuse(self, container: str, problem: Problem) -> None:
-        """Note why a container cannot be started now."""
+    def refuse(self, container: str, problem: StartProblem) -> None:
+        """Record why a container cannot be started now."""
         self._change(container, problem=problem)
         if problem.message:
-            self._say("Warning", "Failed", f"Error: {problem.reason}: {problem.message}")
+            self._record("Warning", "Failed", f"Error: {problem.reason}: {problem.message}")
 
     def terminate(self, container: str) -> None:
         """Send SIGTERM."""
         now = self._clock()
         self._change_run(container, stopping_since=self._since(container, now), terminated=now)
-        self._say("Normal", "Killing", f"Stopping container {container}")
-        # It may have ended by itself since this was decided.
+        self._record("Normal", "Killing", f"Stopping container {container}")
+        # It may have ended since the plan was made.
         if process := self._processes.get(container):
             process.signal(signal.SIGTERM)
 
@@ -146,12 +151,12 @@ class PodRun:
             process.kill()
 
     def kill_all(self) -> None:
-        """Send SIGKILL to whatever is left."""
+        """Send SIGKILL to all processes."""
         for process in self._processes.values():
             process.kill()
 
     async def end(self, seconds: float) -> None:
-        """End all processes: SIGTERM, and SIGKILL after so many seconds."""
+        """End all processes by SIGTERM, and by SIGKILL after this many seconds."""
         self._leaving = True
         for process in self._processes.values():
             process.signal(signal.SIGTERM)
@@ -162,14 +167,14 @@ class PodRun:
             await asyncio.wait(ends)
 
     def run_pre_stop(self, spec: dict[str, Any], seconds: float) -> None:
-        """Begin a container's preStop hook."""
+        """Start a container's preStop hook."""
         name = spec["name"]
         self._change_run(name, stopping_since=self._clock(), pre_stop_pending=True)
         if process := self._processes.get(name):
             self._spawn(name, self._pre_stop(spec, seconds, process))
 
     def remove_files(self) -> None:
-        """Remove everything of the pod from disk."""
+        """Remove all files of the pod."""
         remove_tree(self.directory)
 
     def _ended(self, name: str, run: Run, ended: Ended) -> None:
@@ -182,17 +187,17 @@ class PodRun:
             container_id=run.container_id,
         )
         self._change_run(name, exit=end)
-        if not self._leaving:  # it ended because the agent does, which is no end of its own
+        if not self._leaving:  # Otherwise it ended because the agent ends.
             write_exit(self.log_path(name, self.containers[name].restarts), end)
-        # A process knows its log, and the log this pod: without this only the garbage collector,
-        # which comes seldom, would find what is left of the pod.
+        # Breaks a reference cycle of process, log and pod, which otherwise waits for the garbage
+        # collector.
         del self._processes[name], self._logs[name]
         for task in self._tasks.pop(name, set()):
             task.cancel()
         self._wake()
 
     async def _watch_health(self, spec: dict[str, Any], process: ContainerProcess) -> None:
-        """Follow the container's probes while its run lasts; first startup, then the others."""
+        """Run the container's probes during its run: first startup, then the others."""
         if "startupProbe" in spec:
             await self._follow(spec, "startup", process)
             if not self._health(spec["name"]).startup:
@@ -204,19 +209,19 @@ class PodRun:
     async def _follow(self, spec: dict[str, Any], kind: str, process: ContainerProcess) -> None:
         name, probe = spec["name"], spec[f"{kind}Probe"]
 
-        async def ask() -> Outcome:
+        async def ask() -> ProbeAnswer:
             return await make_probe(probe, spec, self.pod_ip, process.run_inside)
 
-        def heard(row: Row, outcome: Outcome) -> bool:
+        def heard(row: ProbeStreak, outcome: ProbeAnswer) -> bool:
             if not outcome.ok:
                 note = f"{kind.capitalize()} probe of {name} failed: {outcome.message}"
-                self._say("Warning", "Unhealthy", note)
+                self._record("Warning", "Unhealthy", note)
             health = self._health(name)
-            if getattr(health, kind) is not row.verdict:
-                changed = msgspec.structs.replace(health, **{kind: row.verdict})
+            if getattr(health, kind) is not row.result:
+                changed = msgspec.structs.replace(health, **{kind: row.result})
                 self._change_run(name, health=changed)
                 self._wake()
-            return kind == "startup" and row.verdict is not None
+            return kind == "startup" and row.result is not None
 
         await follow_probe(probe, ask, heard)
 
@@ -230,16 +235,16 @@ class PodRun:
             asked = {**hook, "timeoutSeconds": seconds}
             outcome = await make_probe(asked, spec, self.pod_ip, process.run_inside)
             if not outcome.ok:
-                self._say("Warning", "FailedPreStopHook", f"{name}: {outcome.message}")
+                self._record("Warning", "FailedPreStopHook", f"{name}: {outcome.message}")
         self._change_run(name, pre_stop_pending=False)
         self._wake()
 
     def _note_entry(self, name: str, process: ContainerProcess) -> None:
-        """Write down how to get into the container, for `quarterdeck local exec`."""
+        """Store how to enter the container, for `quarterdeck local exec`."""
         identity = ProcessIdentity.of(process.pid) if process.pid else None
         if identity is not None:
             sandbox = process.sandbox
-            entry = Entry(
+            entry = ContainerEntry(
                 process=identity,
                 root=sandbox.root,
                 user=sandbox.user,
@@ -248,21 +253,21 @@ class PodRun:
             )
             try:
                 write_entry(entry_path(self.directory, name), entry)
-            except OSError as error:  # a full disk is no reason to leave the process alone
+            except OSError as error:  # A full disk must not stop the container.
                 log.warning("no way into the container", container=name, error=str(error))
 
-    def _tell_of_log(self, container: str, reason: str, note: str) -> None:
+    def _report_log(self, container: str, reason: str, note: str) -> None:
         kind: EventType = "Warning" if reason == "LogsLost" else "Normal"
-        self._say(kind, reason, f"Container {container}: {note}")
+        self._record(kind, reason, f"Container {container}: {note}")
 
     def _spawn(self, container: str, work: Coroutine[Any, Any, None]) -> None:
-        """A task that belongs to a container's run and ends with it."""
+        """Start a task that ends with the container's run."""
         task = asyncio.create_task(work, name=f"{container} of {self.uid}")
         self._tasks.setdefault(container, set()).add(task)
 
-    def _health(self, name: str) -> Health:
+    def _health(self, name: str) -> ProbeResults:
         run = self.containers[name].run
-        return run.health if run else Health()
+        return run.health if run else ProbeResults()
 
     def _since(self, name: str, now: Instant) -> Instant:
         run = self.containers[name].run
@@ -276,14 +281,14 @@ class PodRun:
         if run := self.containers[name].run:
             self._change(name, run=msgspec.structs.replace(run, **fields))
 
-    def _begun(self, pod: Object, now: Instant) -> dict[str, Begun]:
+    def _begun(self, pod: Object, now: Instant) -> dict[str, LastRun]:
         """The last run that was begun, of each container, by its logs."""
         names = [spec["name"] for spec in all_containers(pod)]
-        found = {name: last_begun(self.log_path(name, 0).parent, now) for name in names}
+        found = {name: last_run(self.log_path(name, 0).parent, now) for name in names}
         return {name: begun for name, begun in found.items() if begun is not None}
 
     def _drop_old_logs(self, name: str, number: int) -> None:
-        """Keep the logs of the run before and of this one."""
+        """Remove all logs but those of this run and the one before."""
         for old in range(max(0, number - 3), number - 1):
             path = self.log_path(name, old)
             for left in (*files(path), exit_path(path)):

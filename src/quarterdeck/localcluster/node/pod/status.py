@@ -1,7 +1,6 @@
-"""What is said about a pod: its phase, conditions and container statuses.
+"""The status of a pod: its phase, conditions and container statuses. Pure.
 
-Pure: the pod, what was seen of its containers, and the time. When it is written, and that
-nothing is written when nothing changed, is the agent's business.
+The input is the pod, the state of its containers, and the time. `reports` writes it if it changes.
 """
 
 from typing import Any
@@ -34,13 +33,13 @@ from quarterdeck.localcluster.node.pod.lifecycle import (
 from quarterdeck.localcluster.node.times import Instant
 
 OURS = ("Initialized", "ContainersReady", "Ready")
-"""The conditions that the node sets; others are left as they are."""
+"""The conditions that the node sets; it leaves others unchanged."""
 
 
 def pod_status(seen: ObservedPod, back_off: BackOff, now: Instant) -> Object:
-    """The pod's whole status, with what others wrote into it left in place."""
+    """The pod's whole status; fields of other writers stay."""
     old = seen.pod.get("status") or {}
-    # A finished pod stays as it was reported: its processes are gone, the facts with them.
+    # A finished pod keeps its reported status: its processes have ended.
     if old.get("phase") in FINISHED:
         return dict(old)
     phase, reason = _phase(seen, now)
@@ -67,7 +66,7 @@ def pod_status(seen: ObservedPod, back_off: BackOff, now: Instant) -> Object:
 
 
 def _phase(seen: ObservedPod, now: Instant) -> tuple[str, str]:
-    """The pod's phase, and the reason where one belongs to it."""
+    """The pod's phase, and its reason if it has one."""
     histories = [seen.container(spec["name"]) for spec in all_containers(seen.pod)]
     if not any(container.running for container in histories):
         if past_deadline(seen, now) and not is_finished(seen):
@@ -86,7 +85,7 @@ def _all_succeeded(seen: ObservedPod) -> bool:
 
 
 def _conditions(seen: ObservedPod, phase: str, now: Instant) -> list[Object]:
-    """Ours, then everybody else's as they were; a transition time moves with the status."""
+    """Our conditions, then the others unchanged; a transition time changes with its status."""
     old = {entry["type"]: entry for entry in (seen.pod.get("status") or {}).get("conditions") or []}
     wanted = {"Initialized": _initialized(seen)}
     wanted["ContainersReady"] = _containers_ready(seen, phase)
@@ -137,7 +136,7 @@ def _containers_ready(seen: ObservedPod, phase: str) -> Object:
 
 
 def _ready(seen: ObservedPod, containers: Object, old: dict[str, Object]) -> Object:
-    """Ready when the containers are and every readiness gate is open."""
+    """The condition Ready: all containers are ready, and every readiness gate is True."""
     gates = [gate["conditionType"] for gate in seen.pod["spec"].get("readinessGates") or []]
     closed = [gate for gate in gates if old.get(gate, {}).get("status") != "True"]
     if containers["status"] == "True" and closed:

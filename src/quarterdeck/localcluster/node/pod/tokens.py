@@ -1,7 +1,7 @@
-"""Tokens for pods: asked for by TokenRequest, bound to the pod, renewed before they expire.
+"""Requests tokens for pods by TokenRequest, bound to the pod, and renews them in time.
 
-All times are in seconds since boot. How long a token lives is asked for and answered in seconds,
-so that neither our clock nor the API server's has to be right.
+All times are in seconds since boot. The lifetime of a token is requested and answered in seconds,
+so neither our clock nor the API server's has to be right.
 """
 
 from collections.abc import Iterable
@@ -12,25 +12,25 @@ from quarterdeck.api.meta import SERVICE_ACCOUNTS, Object
 from quarterdeck.kube import Client, KubeError
 from quarterdeck.localcluster.node.volumes.contents import Token
 
-RETRY = 5.0
+RETRY_SECONDS = 5.0
 FIRST_RETRY = 0.1
-"""Seconds; the API server learns of a pod's node a moment after the node itself."""
+"""Seconds; the API server knows a pod's node a moment later than the node itself."""
 FAILURES_BEFORE_TROUBLE = 5
-"""So many requests may fail before that is worth telling."""
+"""The number of failed requests before the failure is reported."""
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
-    """A token as the API server gave it."""
+    """A token from the API server, and when to renew it."""
 
     value: str
     renew_at: float
 
 
 def issued_by(answer: Object, token: Token, share: float, now: float) -> Issued:
-    """The token of an answer, to be renewed when this share of its life is over.
+    """The token of an answer, to renew after this share of its lifetime.
 
-    The API server may give it a shorter life than was asked for, and says so; and a longer one,
-    for a client that never reads its file again, which is not to be relied on.
+    The API server may answer a shorter lifetime than requested. It may also grant a longer one for
+    clients that never read the file again, which does not count.
     """
     life = min(int(answer["spec"].get("expirationSeconds") or token.seconds), token.seconds)
     return Issued(value=answer["status"]["token"], renew_at=now + life * share)
@@ -45,35 +45,35 @@ class Tokens:
         self._issued: dict[Token, Issued] = {}
         self._failures = 0
         self.trouble = ""
-        """Why there is no token, once that has lasted."""
+        """Why there is no token, after several failures."""
 
     @property
     def retry_after(self) -> float:
-        """Seconds until the next request after one that failed."""
-        return min(RETRY, FIRST_RETRY * 2.0 ** min(self._failures, 10))
+        """The back-off in seconds after a failed request."""
+        return min(RETRY_SECONDS, FIRST_RETRY * 2.0 ** min(self._failures, 10))
 
     @property
     def values(self) -> dict[Token, str]:
-        """The tokens that there are."""
+        """The present tokens."""
         return {token: issued.value for token, issued in self._issued.items()}
 
     @property
     def renew_at(self) -> float | None:
-        """When the next one is to be renewed."""
+        """When the next token is due for renewal; None without a token."""
         return min((issued.renew_at for issued in self._issued.values()), default=None)
 
     async def refresh(self, pod: Object, wanted: Iterable[Token], now: float) -> bool:
-        """Ask for what is missing or due, and say whether there is anything new.
+        """Request tokens that are missing or due; True if there is a new one.
 
-        An old one stays when that fails, and it raises.
+        A failed request raises, and the old token stays.
         """
         renewed = False
         for token in wanted:
             issued = self._issued.get(token)
             if issued is None or now >= issued.renew_at:
                 if issued is not None:
-                    # Whatever the answer: not again at once.
-                    self._issued[token] = Issued(value=issued.value, renew_at=now + RETRY)
+                    # Do not renew again at once, whatever the answer.
+                    self._issued[token] = Issued(value=issued.value, renew_at=now + RETRY_SECONDS)
                 try:
                     self._issued[token] = await self._request(pod, token, now)
                 except KubeError as error:

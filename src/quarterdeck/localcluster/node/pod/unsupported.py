@@ -1,6 +1,6 @@
-"""What a pod asks for and this node does not do: said once in an event, and listed in the docs.
+"""Fields of a pod that this node does not support; reported in events, and listed in the docs.
 
-Each rule looks at the pod and says what it found, or nothing.
+Each rule returns a text about the pod, or an empty one.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ _POD_FIELDS = {
 }
 
 _OWN_DNS = ("None", "ClusterFirstWithHostNet")
-"""The values of `dnsPolicy` that ask for other servers than the machine's; `ClusterFirst` does too,
-and is every pod's default."""
+"""The values of `dnsPolicy` that ask for other DNS servers than the machine's. `ClusterFirst` does
+too, but is every pod's default."""
 
 
 def unsupported(pod: Object, *, root: bool) -> list[str]:
-    """What the pod asks for in vain, one line for each."""
+    """The unsupported fields of the pod, one line for each."""
     found = [f"spec.{field}: {why}" for field, why in _POD_FIELDS.items() if pod["spec"].get(field)]
     found += _pod_faults(pod, root=root)
     found += [
@@ -128,7 +128,7 @@ _RULES: tuple[Callable[[dict[str, Any], Object, bool], str], ...] = (
 
 
 def security_context(container: dict[str, Any], pod: Object) -> dict[str, Any]:
-    """The container's security context over its pod's."""
+    """The container's security context, merged over its pod's."""
     return {
         **(pod["spec"].get("securityContext") or {}),
         **(container.get("securityContext") or {}),

@@ -1,1 +1,1 @@
-"""A container's process: what it sees, how it is started, and how it is entered later."""
+"""A container's process: its file system, its start, and commands that enter it later."""

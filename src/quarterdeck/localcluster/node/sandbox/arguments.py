@@ -1,7 +1,7 @@
-"""How a container's process is started, and entered later: bubblewrap's arguments, and orders.
+"""Bubblewrap's arguments for a container's process. Pure.
 
-Pure. A container has PID, mount, IPC and UTS namespaces of its own and the host's network, no
-capabilities, and can gain none. It is a way to run, not a cage for hostile code.
+A container has its own PID, mount, IPC and UTS namespaces and the host's network. It has no
+capabilities, and can gain none. This isolation is not meant for hostile code.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +22,16 @@ from quarterdeck.localcluster.node.sandbox.mounts import (
 )
 from quarterdeck.localcluster.node.sandbox.proot_view import ProotView
 
-BESIDE = "/proc"
-"""Where a container's view lies, in the machine's own view, until its process has become another
-user: any directory that is on every machine would do."""
+NEW_ROOT = "/proc"
+"""The path of the container's root in the machine's view, until its process has changed its user.
+Any directory that exists on every machine would do."""
 
 _TO_BECOME = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SYS_CHROOT")
-"""What changing the user takes; they are lost with the change."""
+"""The capabilities that a change of the user needs; the change drops them."""
 
 
 class User(msgspec.Struct, frozen=True):
-    """Whom a process runs as."""
+    """The user and groups of a process."""
 
     uid: int
     gid: int
@@ -39,7 +39,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a container's process is started with."""
+    """The command, environment, mounts and user of a container's process."""
 
     command: Sequence[str]
     hostname: str
@@ -47,21 +47,21 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     mounts: Sequence[Mount]
     working_directory: str = "/"
     root: bool
-    """Whether we are root: then no user namespace is needed, and other users can be taken."""
+    """Whether we are root: then there is no user namespace, and the process can change its user."""
     user: User | None = None
-    """Whom to become; only root can."""
+    """The user to change to; only root can."""
     proot: ProotView | None = None
-    """How it is shown its files where there are no namespaces; then all else is proot's, too."""
+    """The file system for proot; None if the container runs in namespaces."""
 
 
 def options(sandbox: Sandbox) -> bytes:
-    """Bubblewrap's options, each ended by a NUL, for its `--args`.
+    """Bubblewrap's options for its `--args`, each with a NUL at its end.
 
-    Handed over by a file descriptor, because a command line is for all users to read and
-    the variables may hold Secrets.
+    They are passed by a file descriptor, because all users can read a command line, and variables
+    may contain Secrets.
     """
     words = [
-        # Without root, asked for by name: if it may not be had, bubblewrap says why.
+        # Explicit without root, so that bubblewrap reports why it is not allowed.
         *([] if sandbox.root else ["--unshare-user"]),
         "--unshare-pid",
         "--unshare-ipc",
@@ -79,7 +79,7 @@ def options(sandbox: Sandbox) -> bytes:
 
 
 def _alone(sandbox: Sandbox) -> Iterator[str]:
-    """The container's view, directory and variables: bubblewrap executes the command itself."""
+    """The options with which bubblewrap executes the command itself."""
     for mount in sandbox.mounts:
         yield from _mount(mount, root=sandbox.root)
     yield from ("--chdir", sandbox.working_directory)
@@ -88,16 +88,16 @@ def _alone(sandbox: Sandbox) -> Iterator[str]:
 
 
 def _beside(sandbox: Sandbox) -> Iterator[str]:
-    """The machine's view with the container's inside: `inside` runs in the first, then moves.
+    """The options that mount the container's root inside the machine's view; `inside` runs there.
 
-    Loaded from the container's view it would run what the pod's volumes put over the machine's
-    libraries, with the right to become any user.
+    In the container's view, `inside` would load libraries from the pod's volumes while it still has
+    the right to become any user.
     """
     yield from ("--ro-bind", "/", "/")
     if not any(isinstance(mount, Bind) and mount.target == ROOT for mount in sandbox.mounts):
-        yield from ("--perms", "0755", "--tmpfs", BESIDE)
+        yield from ("--perms", "0755", "--tmpfs", NEW_ROOT)
     for mount in sandbox.mounts:
-        yield from _mount(mount, root=sandbox.root, below=BESIDE)
+        yield from _mount(mount, root=sandbox.root, below=NEW_ROOT)
 
 
 def _mount(mount: Mount, *, root: bool, below: str = "") -> Iterator[str]:
@@ -105,7 +105,7 @@ def _mount(mount: Mount, *, root: bool, below: str = "") -> Iterator[str]:
         case Bind(source=source, target=target, read_only=read_only):
             yield from ("--ro-bind" if read_only else "--bind", source, f"{below}{target}")
         case Tmpfs(target):
-            # Sticky and open to all, as /tmp is: the process may run as any user.
+            # Sticky and writable for all, like /tmp: the process may run as any user.
             yield from ("--perms", "1777", "--tmpfs", f"{below}{target}")
         case Directory(target):
             yield from ("--perms", "0755", "--dir", f"{below}{target}")
@@ -116,8 +116,8 @@ def _mount(mount: Mount, *, root: bool, below: str = "") -> Iterator[str]:
         case Proc():
             yield from ("--proc", f"{below}/proc")
         case Dev():
-            # Without root, a /dev of its own would put the process into a second user
-            # namespace that cannot be entered from outside; the host's has its own modes.
+            # Without root, a new /dev would put the process into a second user namespace, which
+            # cannot be entered from outside. So it gets the host's /dev, with the host's modes.
             yield from ("--dev", f"{below}/dev") if root else ("--dev-bind", "/dev", "/dev")
             if not root:
                 yield from ("--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108

@@ -1,8 +1,8 @@
-"""Takes its own rights away and becomes proot: `python -I -S confine.py FD`.
+"""Drops its own rights and execs proot: `python -I -S confine.py FD`.
 
-A program of its own, which imports nothing of ours. What it gives up stays given up for all that
-runs in the container: capabilities, the files that its rules (Landlock) do not name, signals to
-processes outside, and the system calls that proot does not know.
+It is a separate program, which imports no other module of ours. All processes of the container
+inherit the restrictions: no capabilities, only the files in its Landlock rules, no signals to
+processes outside, and no system calls that proot does not know.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ RULE_PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
 CHANGE_NAMES = sum(1 << bit for bit in range(4, 13))
-"""To make and to remove files of all kinds."""
+"""The rights to create and to remove files of all kinds."""
 REFER, TRUNCATE = 1 << 13, 1 << 14
 SCOPE_SIGNALS = 1 << 1
 READ = EXECUTE | READ_FILE | READ_DIR
@@ -33,7 +33,7 @@ OF_FILES = EXECUTE | READ_FILE | WRITE_FILE | TRUNCATE
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 FIRST_UNKNOWN = 463
-"""System calls from here on are younger than any list of ours."""
+"""System calls from this number on are newer than our list."""
 YOUNG = (*range(425, 434), 435, 437, 439, 442, 443, 452, *range(457, 462))
 """io_uring, open_tree to fspick, clone3, openat2, faccessat2, mount_setattr, quotactl_fd,
 fchmodat2, statmount to lsm_list_modules: these have the same numbers everywhere."""
@@ -42,20 +42,20 @@ UNKNOWN_TO_PROOT = {
     "x86_64": (0xC000003E, (303, 304, 322, 332, *YOUNG)),
     "aarch64": (0xC00000B7, (264, 265, 281, 291, *YOUNG)),
 }
-"""The architecture's number, and the calls whose paths proot would not translate: a program that is
-told that there are none takes the older ones."""
+"""The architecture's number, and the system calls whose paths proot does not translate. They fail
+with ENOSYS, so that programs use older calls."""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> NoReturn:
-    """Do what the order says."""
+    """Drop the rights, and exec the order's command."""
     os.lseek(int(sys.argv[1]), 0, os.SEEK_SET)
     with open(int(sys.argv[1]), "rb") as stream:  # noqa: PTH123  # a descriptor
         order = marshal.load(stream)  # noqa: S302  # the agent wrote it
     _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))  # with the keeper
     for capability in range(64):
-        # Who may not do this has none that could be gained.
+        # A process that may not drop it cannot gain it either.
         LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     _check(LIBC.capset(header, (ctypes.c_uint32 * 6)()))
@@ -66,7 +66,7 @@ def main() -> NoReturn:
 
 
 def _restrict_files(readable: list[Any], writable: list[Any]) -> None:
-    """Let nothing but these be read, and nothing but these be written, where the kernel can."""
+    """Allow reads and writes of these files only, as far as the kernel supports it."""
     version = LIBC.syscall(CREATE_RULESET, None, 0, 1)
     write = WRITE_FILE | CHANGE_NAMES
     write |= (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
@@ -86,12 +86,12 @@ def _restrict_files(readable: list[Any], writable: list[Any]) -> None:
 
 
 def _allow(rules: int, allowed: tuple[str, tuple[int, int] | None, str], rights: int) -> None:
-    """A rule for what is at a path, if it is still what was looked at."""
+    """Add a rule for a path, if its file is still the one that was checked."""
     path, identity, seen_at = allowed
     try:
         opened = os.open(path, os.O_PATH | os.O_NOFOLLOW)
     except OSError as error:
-        if identity is None:  # gone since it was listed
+        if identity is None:  # It was removed after it was listed.
             return
         raise OSError(error.errno, f"{seen_at}: {error.strerror}") from None
     found = os.fstat(opened)
@@ -106,7 +106,7 @@ def _allow(rules: int, allowed: tuple[str, tuple[int, int] | None, str], rights:
 
 
 def _hide_system_calls() -> None:
-    """Let the calls that proot does not know answer that the kernel has none such."""
+    """Let the system calls that proot does not know fail with ENOSYS."""
     architecture, numbers = UNKNOWN_TO_PROOT[os.uname().machine]
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     refuse = ERRNO | errno.ENOSYS
@@ -135,6 +135,6 @@ def _check(result: int) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except Exception as error:  # one line, not a traceback
+    except Exception as error:  # One line instead of a traceback.
         os.write(2, f"{getattr(error, 'strerror', None) or error}\n".encode(errors="replace"))
         os._exit(CANNOT_CONFINE)

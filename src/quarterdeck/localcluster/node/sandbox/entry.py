@@ -1,6 +1,6 @@
-"""How to get into a running container from outside the agent: what the agent writes down.
+"""Stores how to enter a running container, for commands outside the agent.
 
-A command that is run so sees what the container sees and may do no more.
+Such a command has the view and the rights of the container.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from quarterdeck.localcluster.status import ProcessIdentity
 
 
 class NotEnterable(LocalClusterError):  # noqa: N818 - as its siblings, it says what is the case
-    """The container does not run, or not as a process here."""
+    """The container does not run as a process of this machine."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """The process of a running container, and as whom to join it."""
+class ContainerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The process of a running container, and the user to join it as."""
 
     process: ProcessIdentity
     root: bool
@@ -32,20 +32,20 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_path(pod_directory: Path, container: str) -> Path:
-    """Where the entry of a container is written down."""
+    """The path of a container's entry file."""
     return pod_directory / "containers" / f"{container}.json"
 
 
-def write_entry(path: Path, entry: Entry) -> None:
-    """Write an entry down, for the node's user alone."""
+def write_entry(path: Path, entry: ContainerEntry) -> None:
+    """Store an entry; only the node's user can read it."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     write_private(path, msgspec.json.encode(entry))
 
 
-def read_entry(path: Path) -> Entry:
-    """The entry of a container that runs now."""
+def read_entry(path: Path) -> ContainerEntry:
+    """The entry of a running container; raises `NotEnterable` if it does not run."""
     try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        entry = msgspec.json.decode(path.read_bytes(), type=ContainerEntry)
     except FileNotFoundError:
         raise NotEnterable(f"container {path.stem} was never started here") from None
     if not entry.process.is_alive:
@@ -53,11 +53,13 @@ def read_entry(path: Path) -> Entry:
     return entry
 
 
-def command_inside(entry: Entry, command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The command line that runs a command inside, and the variables to start it with: none.
+def command_inside(
+    entry: ContainerEntry, command: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The command line that runs a command inside, and its environment, which is empty.
 
-    The command gets those of the container's process, once it has no more rights than that. To
-    be executed by this process, since an order that is left open goes with it.
+    The command gets the variables of the container's process after the drop of its rights. This
+    process has to exec the command line, because that inherits an open descriptor.
     """
     if entry.proot is not None:
         return _command_in_proot(entry, entry.proot, command), {}
@@ -67,7 +69,7 @@ def command_inside(entry: Entry, command: Sequence[str]) -> tuple[list[str], dic
     return inside(open_order(order)), {}
 
 
-def _command_in_proot(entry: Entry, view: ProotView, command: Sequence[str]) -> list[str]:
+def _command_in_proot(entry: ContainerEntry, view: ProotView, command: Sequence[str]) -> list[str]:
     pid = entry.process.pid
     words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     orders = KeeperOrders(
@@ -75,7 +77,7 @@ def _command_in_proot(entry: Entry, view: ProotView, command: Sequence[str]) -> 
         command,
         dict(word.split(b"=", 1) for word in words if b"=" in word),
         entry.working_directory,
-        parent=None,  # whoever called us may go on without
+        parent=None,  # It may outlive its caller.
         beside=pid,
     )
     return orders.command

@@ -1,4 +1,4 @@
-"""The host's file system as `mounts` looks at it."""
+"""The host's file system, for `mounts`."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ class RealHost:
     """The file system of this machine."""
 
     def kind(self, path: PurePosixPath) -> Kind:
-        """What there is; what may not be looked at counts as nothing."""
+        """What is at the path; NOTHING if it cannot be read."""
         try:
             mode = os.lstat(path).st_mode
         except OSError:

@@ -1,15 +1,14 @@
 """Runs a command in a container with the container's rights: `python -I -S inside.py FD`.
 
-A program of its own, which imports nothing of ours. The agent starts it with an empty environment
-and hands it an order through the descriptor FD. It enters a running container (an exec probe,
-`quarterdeck local exec`), or moves from the machine's own view into the container's and becomes
-another user (the start of a container with a user or groups). In proot it is the first process of
-all, and tells the keeper which process is the command's and how that ended.
+It is a separate program, which imports no other module of ours. The agent starts it with an empty
+environment, and passes an order by the descriptor FD. It enters a running container (an exec probe,
+`quarterdeck local exec`), or moves from the machine's view to the container's and changes its user
+(the start of a container with a user or groups). In proot it is the first process, and reports the
+command's process and exit code to the keeper.
 
-Nothing of the pod's is executed or loaded while this process has more rights than the pod: the
-pod's volumes may lie over any library, and its variables may name some for the loader. So there is
-no program in between; this process takes its own rights away, and then becomes the command, which
-gets the pod's variables.
+It executes and loads nothing of the pod while it has more rights than the pod: the pod's volumes
+may cover any library, and its variables may name libraries for the loader. So there is no program
+in between: this process drops its own rights, and then execs the command with the pod's variables.
 """
 
 import ctypes
@@ -31,15 +30,15 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> NoReturn:
-    """Do what the order says."""
+    """Carry out the order."""
     order = marshal.loads(_take(int(sys.argv[1])))  # noqa: S302  # the agent wrote it
     if order["report"] is not None:
         _run_in_proot(order)
-    # Until it is the command, no process of the pod may look into this one or trace it.
+    # Until the exec of the command, no process of the pod may trace this one.
     _check(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
     if order["pid"]:
         variables = _enter(order)
-        child = os.fork()  # only children are in the PID namespace that was entered
+        child = os.fork()  # Only children are in the entered PID namespace.
         if child:
             os._exit(_wait(child))
     else:
@@ -56,7 +55,7 @@ def main() -> NoReturn:
 
 
 def _run_in_proot(order: dict[str, Any]) -> NoReturn:
-    """Run the command and report on it; proot's own exit code is that of whoever ended last."""
+    """Run the command, and report its exit code; proot's own is that of the last process."""
     failed, failure = os.pipe()
     _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     child = os.fork()
@@ -69,13 +68,13 @@ def _run_in_proot(order: dict[str, Any]) -> NoReturn:
             for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
                 signal.signal(number, signal.SIG_DFL)
             _execute(order["command"], order["variables"], report=3)
-        except Exception as error:  # also of a word that no process can have
+        except Exception as error:  # Also for an invalid argument.
             os.write(3, b"%d" % CANNOT_ENTER)
             _fail(str(error), CANNOT_ENTER)
     os.close(failure)
     report = order["report"]
     if failed_with := os.read(failed, 16):
-        os.waitpid(child, 0)  # it has something to say
+        os.waitpid(child, 0)  # It still writes its error.
         os.write(report, b"failed %s\n" % failed_with)
         os._exit(int(failed_with))
     os.write(report, b"child-pid %d\n" % child)
@@ -85,7 +84,7 @@ def _run_in_proot(order: dict[str, Any]) -> NoReturn:
 
 
 def _enter(order: dict[str, Any]) -> dict[bytes, bytes]:
-    """Join the namespaces of a process; the variables that the command gets."""
+    """Join the namespaces of a process, and return the command's variables."""
     at = f"/proc/{order['pid']}"
     with open(f"{at}/status") as stream:  # noqa: PTH123  # pathlib would take longer to load
         rights = next(line for line in stream if line.startswith("CapEff:")).split()[1]
@@ -110,7 +109,7 @@ def _drop_rights(user: tuple[int, int, list[int]] | None) -> None:
     """Become the user, with no capabilities and no way to gain any."""
     for capability in range(64):
         if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-            if ctypes.get_errno() == errno.EINVAL:  # the kernel knows no more of them
+            if ctypes.get_errno() == errno.EINVAL:  # The kernel has no such capability.
                 break
             _check(-1)
     if user is not None:
@@ -126,7 +125,7 @@ def _drop_rights(user: tuple[int, int, list[int]] | None) -> None:
 def _execute(
     command: list[bytes], variables: dict[bytes, bytes], report: int | None = None
 ) -> NoReturn:
-    """Become the command, as the container's own PATH finds it."""
+    """Exec the command, found by the container's own PATH."""
     name = command[0]
     places = [b""] if b"/" in name else variables.get(b"PATH", b"/usr/bin:/bin").split(b":")
     failure = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -135,7 +134,7 @@ def _execute(
         try:
             os.execve(path, command, variables)  # noqa: S606
         except OSError as error:
-            if error.errno == errno.ENOEXEC:  # a script that does not say who reads it
+            if error.errno == errno.ENOEXEC:  # A script without an interpreter line.
                 os.execve("/bin/sh", [b"sh", path, *command[1:]], variables)  # noqa: S606
             if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                 failure = error
@@ -146,7 +145,7 @@ def _execute(
 
 
 def _wait(child: int) -> int:
-    """The exit code of the command; who interrupts it at a terminal means it, not us."""
+    """The exit code of the command; SIGINT from a terminal is meant for it, not for us."""
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -173,5 +172,5 @@ def _fail(why: str, code: int) -> NoReturn:
 if __name__ == "__main__":
     try:
         main()
-    except Exception as error:  # a traceback would be read from the pod's files
+    except Exception as error:  # A traceback would read source files of the pod.
         _fail(str(error), CANNOT_ENTER)

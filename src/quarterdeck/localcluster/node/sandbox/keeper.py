@@ -1,11 +1,11 @@
-"""Keeps the processes of a container that runs in proot together: `python -I -S keeper.py FD`.
+"""Ends all processes of a container in proot together: `python -I -S keeper.py FD`.
 
-A program of its own, which imports nothing of ours. Without a process namespace nobody ends what
-a container leaves behind: its processes become children of this one when their parents end, and
-this one ends them all, when the container's own process has ended, when the agent has, when it is
-told to, or when the container that it enters has ended. proot itself ends none.
+It is a separate program, which imports no other module of ours. Without a PID namespace, nothing
+ends the processes that a container leaves behind, and proot does not either. They become children
+of this process when their parents end. It kills them all when the container's own process or the
+agent ends, on SIGTERM, or when the container that it enters ends.
 
-It says what bubblewrap would: a line of JSON with the process, and one with its exit code.
+It reports like bubblewrap: a line of JSON with the process, and one with its exit code.
 """
 
 import ctypes
@@ -19,25 +19,25 @@ from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDED_OTHERWISE = 137
-BEFORE_PROOT_TOO = 50
-"""So often the others are killed first: when they are gone, proot ends by itself."""
+KILLS_BEFORE_PROOT = 50
+"""The number of rounds without killing proot, which ends by itself after the other processes."""
 
 
 def main() -> NoReturn:
-    """Start what the order says, and end with its exit code when nothing of it is left."""
+    """Run the order's command, and exit with its exit code when all its processes have ended."""
     os.lseek(int(sys.argv[1]), 0, os.SEEK_SET)
     with open(int(sys.argv[1]), "rb", closefd=False) as stream:
         order = marshal.load(stream)  # noqa: S302  # the agent wrote it
-    end, told = os.pipe()
+    end, signalled = os.pipe()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os.write(told, b"end"))
-    for number in (signal.SIGINT, signal.SIGQUIT):  # meant for the command
+        signal.signal(number, lambda *_: os.write(signalled, b"end"))
+    for number in (signal.SIGINT, signal.SIGQUIT):  # They are for the command.
         signal.signal(number, signal.SIG_IGN)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if order["parent"] is not None:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != order["parent"]:  # it ended before the kernel knew what to do then
+        if os.getppid() != order["parent"]:  # It ended before the request.
             os._exit(ENDED_OTHERWISE)
     reports, proot = _start(order)
     watched = [end, reports, os.pidfd_open(proot)]
@@ -49,7 +49,7 @@ def main() -> NoReturn:
 
 
 def _start(order: dict[str, Any]) -> tuple[int, int]:
-    """Start proot; where its first process reports, and its PID."""
+    """Start proot; return the pipe of its first process's reports, and its PID."""
     reports, report = os.pipe()
     proot = os.fork()
     if proot == 0:
@@ -62,7 +62,7 @@ def _start(order: dict[str, Any]) -> tuple[int, int]:
 
 
 def _follow(watched: list[int], status: int | None) -> int:
-    """Wait for the first thing that ends it all; the exit code."""
+    """Wait for the first event that ends the container, and return the exit code."""
     reports = watched[1]
     heard = b""
     while True:
@@ -84,12 +84,12 @@ def _follow(watched: list[int], status: int | None) -> int:
 
 
 def _end_all(proot: int) -> None:
-    """Kill every process that descends from this one, until there is none."""
+    """Kill all descendants of this process until none is left."""
     tries = 0
     while True:
         tries += 1
         for pid in _descendants():
-            if pid != proot or tries > BEFORE_PROOT_TOO:
+            if pid != proot or tries > KILLS_BEFORE_PROOT:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         try:
@@ -97,7 +97,7 @@ def _end_all(proot: int) -> None:
                 pass
         except ChildProcessError:
             return
-        # What was killed is gone in a moment, and may have left children to this process.
+        # A killed process ends in a moment, and may leave children to this process.
         select.select([], [], [], 0.002)
 
 

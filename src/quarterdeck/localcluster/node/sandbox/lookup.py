@@ -1,4 +1,4 @@
-"""From a pod's name to the entry of one of its containers: asks the API server where it is."""
+"""Finds the entry of a container by its pod's name, with a request to the API server."""
 
 import json
 import os
@@ -7,14 +7,21 @@ import subprocess
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.pod.containers import all_containers, main_containers
-from quarterdeck.localcluster.node.sandbox.entry import Entry, NotEnterable, entry_path, read_entry
+from quarterdeck.localcluster.node.sandbox.entry import (
+    ContainerEntry,
+    NotEnterable,
+    entry_path,
+    read_entry,
+)
 from quarterdeck.localcluster.node.static_pods.static import MIRROR
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import kubectl_environment
 
 
-def find_entry(layout: Layout, kubectl: str, namespace: str, pod: str, container: str) -> Entry:
-    """The entry of a container; of the pod's first one if none is named."""
+def find_entry(
+    layout: Layout, kubectl: str, namespace: str, pod: str, container: str
+) -> ContainerEntry:
+    """The entry of a container, by default the pod's first one."""
     asked = subprocess.run(
         [kubectl, "get", "pod", pod, f"--namespace={namespace}", "--output=json"],
         env=os.environ | kubectl_environment(layout),
@@ -37,6 +44,6 @@ def find_entry(layout: Layout, kubectl: str, namespace: str, pod: str, container
 
 
 def _uid(pod: Object) -> str:
-    """By what its files are known: a static pod's own uid is not its mirror's."""
+    """The uid in the paths of its files; a static pod's uid is not that of its mirror pod."""
     meta = pod["metadata"]
     return str((meta.get("annotations") or {}).get(MIRROR) or meta["uid"])

@@ -1,10 +1,9 @@
-"""What a container sees of the file system: which mounts, in which order.
+"""Plans the mounts of a container, in order. Pure, given the host's file system.
 
-Pure, given a view of the host's file system. The host's root is seen read-only; some of it is
-masked, some of it is a fresh tmpfs, and the pod's volumes lie on top. bubblewrap can make no
-mount point under a read-only root, so where one is missing, its nearest existing parent
-becomes a tmpfs with the host's entries bound back into it. What a volume holds is decided in
-`volumes`; how mounts are handed to bubblewrap, in `arguments`.
+The container sees the host's root read-only. Some paths are masked, some are an empty tmpfs, and
+the pod's volumes are mounted on top. bubblewrap cannot create a mount point under a read-only root.
+If one is missing, its nearest existing parent becomes a tmpfs with the host's entries bound into
+it. `volumes` decides the contents of volumes; `arguments` turns mounts into options.
 """
 
 import posixpath
@@ -18,15 +17,15 @@ import msgspec
 from quarterdeck.localcluster.node.volumes.opened import Opened
 
 SCRATCH = (Path("/tmp"), Path("/run"), Path("/var/tmp"))  # noqa: S108
-"""What each container gets empty, and writable unless its root is to be read-only."""
+"""Directories that are empty in each container, and writable unless its root is read-only."""
 
 ROOT = Path("/")
 _OWN = (Path("/proc"), Path("/dev"))
-"""Mounted by themselves in every container."""
+"""Directories with their own mount in every container."""
 
 
 class Kind(Enum):
-    """What there is at a path, symbolic links not followed."""
+    """What is at a path, without following symbolic links."""
 
     DIRECTORY = "directory"
     FILE = "file"
@@ -35,10 +34,10 @@ class Kind(Enum):
 
 
 class Host(Protocol):
-    """The host's file system, to look at."""
+    """Read access to the host's file system."""
 
     def kind(self, path: Path) -> Kind:
-        """What there is."""
+        """What is at the path."""
 
     def entries(self, path: Path) -> list[str]:
         """The names in a directory; none if it may not be listed."""
@@ -55,30 +54,30 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = True
     directory: bool = True
     opened: Opened | None = None
-    """What must be mounted in the end, where a container could replace the source meanwhile."""
+    """The file that must be mounted, if a container could replace the source meanwhile."""
 
 
 class Tmpfs(msgspec.Struct, frozen=True):
-    """Put an empty file system at a path."""
+    """Mount an empty file system at a path."""
 
     target: Path
 
 
 class Directory(msgspec.Struct, frozen=True):
-    """Make a directory that everybody can pass through."""
+    """Create a directory that all users may enter."""
 
     target: Path
 
 
 class Symlink(msgspec.Struct, frozen=True):
-    """Make a symbolic link."""
+    """Create a symbolic link."""
 
     to: str
     target: Path
 
 
 class ReadOnly(msgspec.Struct, frozen=True):
-    """Let nothing more be written at a path that was mounted before."""
+    """Remount a path read-only."""
 
     target: Path
 
@@ -99,22 +98,22 @@ Mount = Bind | Tmpfs | Directory | Symlink | ReadOnly | Proc | Dev
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What one container is to see."""
+    """The file system that one container sees."""
 
     volumes: Sequence[Bind] = ()
     masked: Sequence[Path] = ()
     """Directories and files of the host that it must not see."""
     kept: Sequence[Path] = ()
-    """What it must see of the host even where it lies in a scratch directory."""
+    """Paths of the host that it must see even inside a scratch directory."""
     read_only_root: bool = False
 
 
 class NoMountPointError(Exception):
-    """A volume is to be mounted where nothing can be created."""
+    """A volume has a mount point that cannot be created."""
 
 
 def resolve(path: Path, host: Host, opaque: Sequence[Path] = SCRATCH) -> Path:
-    """The path with the host's symbolic links followed, but not inside the opaque ones."""
+    """The path with the host's symbolic links resolved, except inside the opaque directories."""
     todo = list(reversed(_parts(path)))
     done = ROOT
     links = 0
@@ -138,9 +137,9 @@ def resolve(path: Path, host: Host, opaque: Sequence[Path] = SCRATCH) -> Path:
 
 
 def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Mount]:
-    """All mounts of a container in the order in which they are to be made.
+    """All mounts of a container, in order.
 
-    With `open_root`, what is in the host's root is mounted one by one.
+    With `open_root`, each entry of the host's root is mounted on its own.
     """
     scratch = [resolve(each, host, ()) for each in SCRATCH if host.kind(each) is not Kind.NOTHING]
     volumes = [
@@ -172,16 +171,16 @@ def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Moun
         way = _on_the_way(target, on_top, opened, host)
         mounts += [directory for directory in way if directory not in mounts]
         mounts.append(mount)
-    # Last, because mount points are made in them.
+    # Last, because mount points are created in them.
     return mounts + [ReadOnly(each) for each in sorted(sealed, key=_depth, reverse=True)]
 
 
 def _on_the_way(
     target: Path, on_top: dict[Path, Mount], opened: Sequence[Path], host: Host
 ) -> Iterator[Directory]:
-    """The directories that lead to a mount point in a tmpfs.
+    """The parent directories of a mount point in a tmpfs.
 
-    Bubblewrap would make them too, but for their owner alone.
+    Bubblewrap would create them too, but only for their owner.
     """
     for parent in reversed(target.parents):
         cover = on_top.get(parent) or _cover(parent, on_top)
@@ -192,12 +191,12 @@ def _on_the_way(
 
 
 def _holds_another(target: Path, on_top: dict[Path, Mount]) -> bool:
-    """Whether another mount lies inside, whose mount point may have to be made."""
+    """Whether another mount is inside, whose mount point may have to be created."""
     return any(target in other.parents for other in on_top)
 
 
 def _masks(view: View, host: Host, scratch: Sequence[Path]) -> dict[Path, Mount]:
-    """An empty directory or file over everything that is to be hidden."""
+    """An empty directory or file over each masked path."""
     masks: dict[Path, Mount] = {}
     for wanted in view.masked:
         path = resolve(wanted, host, ())
@@ -216,7 +215,7 @@ def _masks(view: View, host: Host, scratch: Sequence[Path]) -> dict[Path, Mount]
 
 
 def _to_open(on_top: dict[Path, Mount], host: Host) -> list[Path]:
-    """The directories of the host that must become a tmpfs, so that mount points can be made."""
+    """The host's directories that must become a tmpfs for missing mount points."""
     opened = set()
     for target, mount in on_top.items():
         cover = _cover(target, on_top)
@@ -235,7 +234,7 @@ def _to_open(on_top: dict[Path, Mount], host: Host) -> list[Path]:
 
 
 def _cover(target: Path, on_top: dict[Path, Mount]) -> Mount | None:
-    """The deepest mount that the target lies inside; None for the host's own file system."""
+    """The deepest mount that contains the target; None for the host's own file system."""
     inside = [path for path in on_top if path != target and _within(target, path)]
     return on_top[max(inside, key=_depth)] if inside else None
 

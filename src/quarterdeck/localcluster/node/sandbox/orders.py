@@ -1,7 +1,7 @@
-"""What the program `inside` is told: which command, in which container, as whom.
+"""The orders for the program `inside`: a command, its container and its user.
 
-An order is handed over by a file descriptor, because a command line is for all users to read and
-the variables may hold Secrets.
+An order is passed by a file descriptor, because all users can read a command line, and variables
+may contain Secrets.
 """
 
 import marshal
@@ -10,14 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from quarterdeck.localcluster.node.sandbox.arguments import BESIDE, Sandbox, User
+from quarterdeck.localcluster.node.sandbox.arguments import NEW_ROOT, Sandbox, User
 
 NAMESPACES = ("ipc", "uts", "pid", "mnt")
-"""What a container has of its own; without root a user namespace besides."""
+"""The namespaces of a container; without root it has a user namespace too."""
 
 
 def open_order(order: bytes) -> int:
-    """A descriptor of the order, for a program that inherits it."""
+    """An inheritable descriptor of the order."""
     descriptor = os.memfd_create("order")
     os.write(descriptor, order)
     os.set_inheritable(descriptor, True)
@@ -25,7 +25,7 @@ def open_order(order: bytes) -> int:
 
 
 def inside(descriptor: int) -> list[str]:
-    """The command line of the program that carries out an order; it needs no variables."""
+    """The command line of the program that carries out an order."""
     return [sys.executable, "-I", "-S", str(Path(__file__).with_name("inside.py")), str(descriptor)]
 
 
@@ -35,7 +35,7 @@ def order_to_become(sandbox: Sandbox) -> bytes:
         sandbox.command,
         sandbox.user,
         sandbox.variables,
-        root=BESIDE,
+        root=NEW_ROOT,
         directory=os.fsencode(sandbox.working_directory),
     )
 
@@ -48,9 +48,9 @@ def order_to_enter(
     user: User | None,
     variables: Mapping[str, str] | None,
 ) -> bytes:
-    """The order that runs a command in a container, beside its process `pid`, with its rights.
+    """The order that runs a command in the container of the process `pid`, with its rights.
 
-    Without variables it gets those of that process.
+    If `variables` is None, the command gets those of that process.
     """
     namespaces = NAMESPACES if root else ("user", *NAMESPACES)
     return _order(command, user, variables, pid=pid, namespaces=namespaces)
@@ -63,7 +63,7 @@ def order_in_proot(
     *,
     report: int,
 ) -> bytes:
-    """The order that runs a command as the first process in proot; what comes of it is reported."""
+    """The order that runs a command in proot, and reports its process and exit code."""
     return _order(command, None, variables, report=report, directory=os.fsencode(directory))
 
 

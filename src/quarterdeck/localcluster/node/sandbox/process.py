@@ -1,8 +1,7 @@
-"""A container's process: started in bubblewrap or proot, signalled, waited for.
+"""A container's process: starts it in bubblewrap or proot, signals it, and waits for it.
 
-Everything that it writes goes into its log. When the agent dies, the kernel kills bubblewrap,
-and with it PID 1 of the container and so all of its processes; in proot the keeper is told by the
-kernel, and kills them.
+Its output goes to its log. When the agent ends, the kernel kills bubblewrap, and with it PID 1 of
+the container and all its processes. In proot the keeper gets a signal and kills them.
 """
 
 import asyncio
@@ -14,30 +13,30 @@ from contextlib import ExitStack, suppress
 import msgspec
 
 from quarterdeck.localcluster.node.logs.writer import LogWriter
-from quarterdeck.localcluster.node.sandbox.arguments import BESIDE, Sandbox
+from quarterdeck.localcluster.node.sandbox.arguments import NEW_ROOT, Sandbox
+from quarterdeck.localcluster.node.sandbox.bubblewrap import is_set_up, mounts_are_made
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
-from quarterdeck.localcluster.node.sandbox.progress import is_set_up, mounts_are_made
-from quarterdeck.localcluster.node.sandbox.starting import Ends, entering, is_looked_at, start
+from quarterdeck.localcluster.node.sandbox.starting import PipeEnds, checks_mounts, entering, start
 from quarterdeck.localcluster.node.volumes.opened import is_mounted
 
 START_FAILED = 128
-"""The exit code of a container whose process could not be started, as runtimes report it."""
+"""The exit code of a container whose process could not be started, as in container runtimes."""
 
-MOST_OUTPUT = 10 * 1024
-"""Bytes that are kept of what a command in a container writes, as the kubelet does."""
+MAX_OUTPUT = 10 * 1024
+"""The most bytes of a command's output that are kept, as in the kubelet."""
 
 _CHUNK = 65536
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a process ended; `start_error` says why one never ran."""
+    """The exit code of a process; `start_error` is why it could not be started."""
 
     code: int
     start_error: str = ""
 
 
-class _Status(msgspec.Struct, rename="kebab"):
-    """What bubblewrap writes to its status descriptor, in two lines."""
+class _SandboxStatus(msgspec.Struct, rename="kebab"):
+    """The two lines that bubblewrap writes to its status descriptor."""
 
     child_pid: int | None = None
     exit_code: int | None = None
@@ -52,10 +51,10 @@ class ContainerProcess:
         self._loop = asyncio.get_running_loop()
         self._bubblewrap: subprocess.Popen[bytes] | None = None
         self._child: int | None = None
-        """A pidfd, so that no signal can reach another process after the end."""
+        """A pidfd, so that a signal cannot reach a later process with the same id."""
         self.pid: int | None = None
         self._gate: int | None = None
-        """What bubblewrap waits for when all mounts are made, if they are to be looked at."""
+        """The pipe on which bubblewrap waits after its mounts, if they are checked."""
         self._refusal = ""
         self._status = b""
         self._errors = b""
@@ -63,28 +62,28 @@ class ContainerProcess:
         self.ended: asyncio.Future[Ended] = self._loop.create_future()
 
     async def start(self) -> None:
-        """Start it; returns when its PID is known, or when it has failed."""
+        """Start the process; return when its PID is known, or when it has failed."""
         try:
             self._spawn()
-        except Exception as error:  # whatever it was: nothing runs, and that is said
+        except Exception as error:  # Any failure means that nothing runs, which is reported.
             self._log.close()
             self.ended.set_result(Ended(START_FAILED, f"cannot be started: {error}"))
             return
         await self._started
         mounts = [each for each in self.sandbox.mounts if isinstance(each, Bind) and each.opened]
         if self._gate is not None:
-            await self._let_pass(mounts)
+            await self._check_mounts(mounts)
         for mount in mounts:
             if mount.opened:
                 mount.opened.close()
 
-    async def _let_pass(self, mounts: list[Bind]) -> None:
-        """Let the program run, if what is mounted is what was opened; else end it."""
-        # Nothing announces that the mounts are made: look again and again.
+    async def _check_mounts(self, mounts: list[Bind]) -> None:
+        """Let the program run if the mounts are the opened files; otherwise kill it."""
+        # Bubblewrap does not announce its mounts, so poll.
         while not self.ended.done() and not mounts_are_made(self.pid or 0):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
         if not self.ended.done() and self._gate is not None:
-            root = f"/proc/{self.pid}/root{BESIDE if self.sandbox.user else ''}"
+            root = f"/proc/{self.pid}/root{NEW_ROOT if self.sandbox.user else ''}"
             for mount in mounts:
                 if mount.opened and not is_mounted(mount.opened, root, mount.target):
                     self._refusal = f"{mount.target}: its source was replaced while it was mounted"
@@ -98,13 +97,13 @@ class ContainerProcess:
         with ExitStack() as opened:
 
             def ours(descriptor: int) -> int:
-                """Closed again, unless all goes well and it is kept."""
+                """Close the descriptor if the start fails."""
                 opened.callback(os.close, descriptor)
                 return descriptor
 
             with ExitStack() as handed:
                 gate: int | None = None
-                if is_looked_at(sandbox):
+                if checks_mounts(sandbox):
                     gate, self._gate = os.pipe()
                     opened.callback(self._close_gate)
                     handed.callback(os.close, gate)
@@ -114,7 +113,7 @@ class ContainerProcess:
                     ends.append((ours(end), their_end))
                     handed.callback(os.close, their_end)
                 (status, status_end), (out, out_end), (err, err_end) = ends
-                theirs = Ends(status_end, out_end, err_end)
+                theirs = PipeEnds(status_end, out_end, err_end)
                 self._bubblewrap = start(sandbox, theirs, gate)
             opened.callback(self._bubblewrap.wait)
             opened.callback(_end, self._bubblewrap, sandbox)
@@ -131,19 +130,19 @@ class ContainerProcess:
         self._loop.add_reader(self._watch, self._finish)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the container's PID 1; bubblewrap itself would not pass it on."""
+        """Send a signal to the container's PID 1; bubblewrap itself does not forward signals."""
         if self._child is not None and not self.ended.done():
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._child, number)
 
     def kill(self) -> None:
-        """End it at once, whatever state it is in."""
+        """Kill the process, also during its start."""
         self.signal(signal.SIGKILL)
         if not self.ended.done() and self._child is None and self._bubblewrap is not None:
             _end(self._bubblewrap, self.sandbox)
 
     async def run_inside(self, command: list[str], seconds: float) -> tuple[int, str]:
-        """Run a command in the container; its exit code and the beginning of its output."""
+        """Run a command in the container; return its exit code and the start of its output."""
         if self.pid is None or self.ended.done():
             return START_FAILED, "the container does not run"
         await self._until_set_up(self.pid)
@@ -159,7 +158,7 @@ class ContainerProcess:
             )
         try:
             async with asyncio.timeout(seconds):
-                output = await _first(entry.stdout, MOST_OUTPUT)
+                output = await _first(entry.stdout, MAX_OUTPUT)
                 await entry.wait()
         except TimeoutError:
             self._kill_entry(entry.pid)
@@ -172,24 +171,24 @@ class ContainerProcess:
         return entry.returncode or 0, output.decode(errors="replace").strip()
 
     def _kill_entry(self, pid: int) -> None:
-        """Kill what entered the container, and all that it started."""
+        """Kill a command that entered the container, and all its children."""
         with suppress(ProcessLookupError):
-            if self.sandbox.proot is not None:  # its keeper does, and ends then
+            if self.sandbox.proot is not None:  # The keeper kills them.
                 os.kill(pid, signal.SIGTERM)
             else:
                 os.killpg(pid, signal.SIGKILL)
 
     async def _until_set_up(self, pid: int) -> None:
-        """Wait until bubblewrap has given way to the program: before, there is nothing to enter.
+        """Wait until bubblewrap has executed the program: before, a command cannot enter.
 
-        The PID is reported before the mounts are made; proot's keeper reports it afterwards.
+        Bubblewrap reports the PID before its mounts; proot's keeper reports it afterwards.
         """
-        # Nothing announces an exec: look again and again.
+        # Nothing announces an exec, so poll.
         while not (self.ended.done() or self.sandbox.proot or is_set_up(pid)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def _drain_once(self, descriptor: int) -> bool:
-        """Take one chunk; whether there may be more."""
+        """Read one chunk; True if there may be more."""
         try:
             chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -215,18 +214,18 @@ class ContainerProcess:
         self._errors = (self._errors + chunk)[-1024:]
         self._log.feed("stderr", chunk)
 
-    def _reported(self) -> _Status:
-        merged = _Status()
+    def _reported(self) -> _SandboxStatus:
+        merged = _SandboxStatus()
         for line in self._status.splitlines():
             with suppress(msgspec.DecodeError):
-                part = msgspec.json.decode(line, type=_Status)
+                part = msgspec.json.decode(line, type=_SandboxStatus)
                 merged.child_pid = part.child_pid or merged.child_pid
                 if part.exit_code is not None:
                     merged.exit_code = part.exit_code
         return merged
 
     def _finish(self) -> None:
-        """Bubblewrap has ended: all that was written is there to be read."""
+        """Read the rest of the output, and set `ended`; called when bubblewrap has ended."""
         code = self._bubblewrap.wait() if self._bubblewrap else START_FAILED
         self._loop.remove_reader(self._watch)
         os.close(self._watch)
@@ -243,14 +242,14 @@ class ContainerProcess:
         self._log.close()
         if not self._started.done():
             self._started.set_result(None)
-        self.ended.set_result(self._verdict(code))
+        self.ended.set_result(self._how_it_ended(code))
 
     def _close_gate(self) -> None:
         if self._gate is not None:
             os.close(self._gate)
             self._gate = None
 
-    def _verdict(self, code: int) -> Ended:
+    def _how_it_ended(self, code: int) -> Ended:
         if self._refusal:
             return Ended(START_FAILED, self._refusal)
         reported = self._reported().exit_code
@@ -262,12 +261,12 @@ class ContainerProcess:
 
 
 def _end(program: "subprocess.Popen[bytes]", sandbox: Sandbox) -> None:
-    """End what started the container, and all that it started: proot's keeper sees to that."""
+    """End bubblewrap or proot's keeper, and with it the whole container."""
     program.send_signal(signal.SIGTERM if sandbox.proot else signal.SIGKILL)
 
 
 async def _first(stream: asyncio.StreamReader | None, most: int) -> bytes:
-    """The first bytes of a stream; the rest is read too, and dropped."""
+    """The first bytes of a stream; the rest is read and dropped."""
     kept = b""
     while stream is not None and (chunk := await stream.read(_CHUNK)):
         kept += chunk[: most - len(kept)]

@@ -1,6 +1,6 @@
-"""How a container is started, and entered later, in proot: directories, and orders to the keeper.
+"""Starts and enters containers in proot: their scratch directories, and the keeper's orders.
 
-A command is brought into a running container by a second proot with the same view.
+A command enters a running container by a second proot with the same view.
 """
 
 import marshal
@@ -20,15 +20,15 @@ from quarterdeck.localcluster.node.volumes.files import remove_tree
 
 @cache
 def proot() -> str:
-    """Where the program is, by our own PATH and once for all."""
+    """The path of the program, from our PATH at the first call."""
     return shutil.which("proot") or "/usr/bin/proot"
 
 
 @cache
 def loader() -> bytes:
-    """The program that proot loads all others with, as it unpacks it for each of its runs.
+    """The loader that proot uses to start programs.
 
-    It does so in /tmp, where a container may not write.
+    proot unpacks it to /tmp at each start, where a container must not write.
     """
     with subprocess.Popen(
         [proot(), "/bin/sh", "-c", "echo $$; read _"],
@@ -43,8 +43,8 @@ def loader() -> bytes:
         return Path(f"/proc/{int(pid)}/exe").read_bytes()
 
 
-def lay_out(view: ProotView) -> None:
-    """Make the directories of a container anew; what a run before has left goes."""
+def create_scratch(view: ProotView) -> None:
+    """Create the directories of a container, and remove those of an earlier run."""
     scratch = Path(view.scratch)
     remove_tree(scratch)
     scratch.mkdir(parents=True, mode=0o755)
@@ -67,7 +67,7 @@ def lay_out(view: ProotView) -> None:
 
 
 class KeeperOrders:
-    """The orders of one container's start, or of one entry, as descriptors to be inherited."""
+    """The orders for one start or entry of a container, as inheritable descriptors."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class KeeperOrders:
         keeper = os.memfd_create("order")
         self.descriptors = [keeper]
         os.set_inheritable(keeper, True)
-        # The keeper's own descriptor becomes that of the report, once it has read it.
+        # After the keeper has read its order, the descriptor becomes that of the report.
         first = self._open(order_in_proot(command, variables, directory, report=keeper))
         words = [proot(), *proot_options(view), *inside(first)]
         confine = self._open(
@@ -116,7 +116,7 @@ class KeeperOrders:
         return self.descriptors[-1]
 
     def close(self) -> None:
-        """Close our descriptors, once they are inherited."""
+        """Close our descriptors after they are inherited."""
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.descriptors.clear()

@@ -1,9 +1,9 @@
-"""What a container sees of the file system where there are no namespaces: proot's arguments.
+"""Turns the mounts of a container into proot's arguments. Pure, given the host's file system.
 
-Pure, given a view of the host's file system. The mounts are those of `mounts`, with the root
-opened. A tmpfs is a directory in the container's scratch directory; mount points are made there, so
-that proot makes none on the machine. proot knows nothing that is read-only and hides by path alone:
-what may be read and written is a list of its own, which the kernel keeps to.
+The mounts are those of `mounts`, with `open_root`. A tmpfs is a directory in the container's
+scratch directory. Mount points are created there, so that proot creates none on the machine. proot
+has no read-only binds, and hides files only by path. So there are lists of readable and writable
+files, which the kernel enforces.
 """
 
 import os
@@ -33,17 +33,17 @@ WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", 
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """A file or directory that may be used, and all below it."""
+    """A file or directory that the container may use, with all below it."""
 
     path: str
     identity: tuple[int, int] | None = None
-    """What it must be, where a container could replace it."""
+    """The device and inode that it must have, if a container could replace it."""
     seen_at: str = ""
     """Where the container sees it."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to make in the scratch directory."""
+class ScratchEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A file, directory or link to create in the scratch directory."""
 
     path: str
     kind: Kind
@@ -53,34 +53,34 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProotView(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container is shown its files."""
+    """The file system of a container in proot."""
 
     scratch: str
-    made: list[Made]
-    """In the order in which they are to be made."""
+    made: list[ScratchEntry]
+    """The entries to create, in order."""
     binds: list[tuple[str, str]]
-    """Sources on the host, and where the container sees them."""
+    """Paths on the host, and their paths in the container."""
     readable: list[Allowed]
     writable: list[Allowed]
 
     @property
     def root(self) -> str:
-        """What the container's root is on the host."""
+        """The container's root on the host."""
         return f"{self.scratch}/root"
 
     @property
     def loader(self) -> str:
-        """What proot loads programs with."""
+        """The loader of proot."""
         return f"{self.scratch}/loader"
 
     @property
     def temporary(self) -> str:
-        """Where proot puts its own files."""
+        """The directory of proot's own files."""
         return f"{self.scratch}/proot"
 
 
 def proot_view(mounts: Sequence[Mount], scratch: str, host: Host) -> ProotView:
-    """The view that the mounts describe; its directories go into the scratch directory."""
+    """The view for these mounts, with its directories in the scratch directory."""
     plan = _Plan(scratch, host)
     for mount in mounts:
         plan.add(mount)
@@ -115,21 +115,21 @@ def proot_view(mounts: Sequence[Mount], scratch: str, host: Host) -> ProotView:
 
 
 def proot_options(view: ProotView) -> list[str]:
-    """The options of proot that show the view."""
+    """The options of proot for the view."""
     binds = (word for source, target in view.binds for word in ("-b", f"{source}:{target}!"))
     return ["-v", "-1", "-r", view.root, *binds, "-w", "/"]
 
 
 class _Plan:
-    """What has been mounted so far, and what is to be made for it."""
+    """The mounts so far, and the entries to create for them."""
 
     def __init__(self, scratch: str, host: Host) -> None:
         self._scratch = scratch
         self._host = host
         self.places: dict[Path, str] = {ROOT: f"{scratch}/root"}
         self.made = [
-            Made(path=f"{scratch}/root", kind=Kind.DIRECTORY),
-            Made(path=f"{scratch}/proot", kind=Kind.DIRECTORY, mode=0o700),
+            ScratchEntry(path=f"{scratch}/root", kind=Kind.DIRECTORY),
+            ScratchEntry(path=f"{scratch}/proot", kind=Kind.DIRECTORY, mode=0o700),
         ]
         self.binds: list[tuple[str, str]] = []
         self.sealed: set[Path] = set()
@@ -140,7 +140,7 @@ class _Plan:
                 self._bind(source, target, Kind.DIRECTORY if directory else Kind.FILE)
             case Tmpfs(target):
                 real = f"{self._scratch}/{len(self.made)}"
-                self.made.append(Made(path=real, kind=Kind.DIRECTORY, mode=0o1777))
+                self.made.append(ScratchEntry(path=real, kind=Kind.DIRECTORY, mode=0o1777))
                 self._bind(real, target, Kind.DIRECTORY)
             case Directory(target):
                 self._make(target, Kind.DIRECTORY)
@@ -158,7 +158,7 @@ class _Plan:
                 assert_never(mount)
 
     def is_made(self, real: str) -> bool:
-        """Whether a place is in the scratch directory."""
+        """Whether a path is in the scratch directory."""
         return real.startswith(f"{self._scratch}/")
 
     def _bind(self, source: str, target: Path, kind: Kind) -> None:
@@ -170,15 +170,15 @@ class _Plan:
         self.places[target] = source
 
     def _make(self, target: Path, kind: Kind, to: str = "") -> None:
-        """Something in a directory of ours; what others hold is left as it is."""
+        """Add an entry in the scratch directory; outside of it nothing is created."""
         cover = next(path for path in target.parents if path in self.places)
         if self.is_made(self.places[cover]):
             real = os.path.join(self.places[cover], target.relative_to(cover))  # noqa: PTH118
-            self.made.append(Made(path=real, kind=kind, to=to))
+            self.made.append(ScratchEntry(path=real, kind=kind, to=to))
 
 
 def _around(path: Path, hidden: set[Path], host: Host) -> Iterator[str]:
-    """The path, or what is in it beside the hidden ones."""
+    """The path, or its entries without the hidden ones."""
     if path in hidden:
         return
     if not any(path in each.parents for each in hidden):

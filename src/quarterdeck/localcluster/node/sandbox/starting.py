@@ -1,7 +1,6 @@
-"""The programs that start a container's process and that enter it: bubblewrap, or proot's keeper.
+"""Starts bubblewrap or proot's keeper, to start a container's process or to enter it.
 
-Both are started without variables, and with nothing of the pod's but what they are handed by
-descriptors.
+Both get an empty environment; the pod's data comes by file descriptors only.
 """
 
 import os
@@ -20,26 +19,26 @@ from quarterdeck.localcluster.node.sandbox.orders import (
     order_to_become,
     order_to_enter,
 )
-from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders, lay_out
+from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders, create_scratch
 
 
-class Ends(msgspec.Struct, frozen=True):
-    """The ends of pipes that a program writes to."""
+class PipeEnds(msgspec.Struct, frozen=True):
+    """The ends of pipes to which a program writes."""
 
     status: int
     out: int
     err: int
 
 
-class Words(msgspec.Struct, frozen=True):
-    """A command line, and the descriptors that go with it."""
+class CommandLine(msgspec.Struct, frozen=True):
+    """A command line, and the descriptors that it inherits."""
 
     command: list[str]
     descriptors: list[int]
 
 
-def start(sandbox: Sandbox, ends: Ends, gate: int | None) -> "subprocess.Popen[bytes]":
-    """Start a container; it waits at the gate, if there is one, when all mounts are made."""
+def start(sandbox: Sandbox, ends: PipeEnds, gate: int | None) -> "subprocess.Popen[bytes]":
+    """Start a container; after its mounts it waits for a byte from `gate`, if there is one."""
     in_proot = sandbox.proot is not None
     with _proot(sandbox, ends) if in_proot else _bubblewrap(sandbox, ends, gate) as words:
         return subprocess.Popen(
@@ -48,15 +47,15 @@ def start(sandbox: Sandbox, ends: Ends, gate: int | None) -> "subprocess.Popen[b
             stdout=ends.out,
             stderr=ends.err,
             pass_fds=[ends.status, *words.descriptors],
-            # The container's own variables come by --args, or with the order.
+            # The container's own variables come by --args or by the order.
             env={},
-            start_new_session=in_proot,  # bubblewrap makes one
+            start_new_session=in_proot,  # Bubblewrap starts its own.
         )
 
 
 @contextmanager
-def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[Words]:
-    """What runs a command in a container, beside its process."""
+def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[CommandLine]:
+    """The command line that runs a command in a container."""
     if sandbox.proot is not None:
         orders = KeeperOrders(
             sandbox.proot,
@@ -67,7 +66,7 @@ def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[Words]:
             beside=pid,
         )
         try:
-            yield Words(orders.command, orders.descriptors)
+            yield CommandLine(orders.command, orders.descriptors)
         finally:
             orders.close()
         return
@@ -77,15 +76,15 @@ def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[Words]:
         )
     )
     try:
-        yield Words(inside(order), [order])
+        yield CommandLine(inside(order), [order])
     finally:
         os.close(order)
 
 
-def is_looked_at(sandbox: Sandbox) -> bool:
-    """Whether the mounts are looked at before the program runs.
+def checks_mounts(sandbox: Sandbox) -> bool:
+    """Whether the mounts are checked before the program runs.
 
-    In proot nothing is mounted: what may be used is opened and looked at by `confine`.
+    In proot nothing is mounted: `confine` opens and checks the files.
     """
     return sandbox.proot is None and any(
         isinstance(each, Bind) and each.opened for each in sandbox.mounts
@@ -93,7 +92,7 @@ def is_looked_at(sandbox: Sandbox) -> bool:
 
 
 @contextmanager
-def _bubblewrap(sandbox: Sandbox, ends: Ends, gate: int | None) -> Iterator[Words]:
+def _bubblewrap(sandbox: Sandbox, ends: PipeEnds, gate: int | None) -> Iterator[CommandLine]:
     with ExitStack() as handed:
         arguments = open_order(options(sandbox))
         handed.callback(os.close, arguments)
@@ -103,7 +102,7 @@ def _bubblewrap(sandbox: Sandbox, ends: Ends, gate: int | None) -> Iterator[Word
             order = [open_order(order_to_become(sandbox))]
             handed.callback(os.close, order[0])
             command = inside(order[0])
-        yield Words(
+        yield CommandLine(
             [
                 *(bubblewrap(), "--args", str(arguments)),
                 *(() if gate is None else ("--block-fd", str(gate))),
@@ -114,10 +113,10 @@ def _bubblewrap(sandbox: Sandbox, ends: Ends, gate: int | None) -> Iterator[Word
 
 
 @contextmanager
-def _proot(sandbox: Sandbox, ends: Ends) -> Iterator[Words]:
+def _proot(sandbox: Sandbox, ends: PipeEnds) -> Iterator[CommandLine]:
     if sandbox.proot is None:
         raise ValueError("the sandbox has no view for proot")
-    lay_out(sandbox.proot)
+    create_scratch(sandbox.proot)
     orders = KeeperOrders(
         sandbox.proot,
         sandbox.command,
@@ -127,6 +126,6 @@ def _proot(sandbox: Sandbox, ends: Ends) -> Iterator[Words]:
         status=ends.status,
     )
     try:
-        yield Words(orders.command, orders.descriptors)
+        yield CommandLine(orders.command, orders.descriptors)
     finally:
         orders.close()

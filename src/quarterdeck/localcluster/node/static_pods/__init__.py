@@ -1,1 +1,1 @@
-"""Pods from files: read, checked, and mirrored to the API server."""
+"""Static pods: pods from files, with mirror pods at the API server."""

@@ -1,7 +1,7 @@
-"""What a file in a directory of static pods means: a pod of this node, or what is wrong with it.
+"""Parses the manifest of a static pod, or reports its fault. Pure.
 
-Pure. Nobody has checked the file before, as the API server checks a pod, so its shape is checked
-here as far as the node relies on it. Reading files again and again is for `static`.
+The API server has not validated the file, so the fields that the node uses are validated here.
+`static` reads the files.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ _LISTS_OF_CONTAINER = ("env", "envFrom", "volumeMounts", "ports")
 
 
 class BadManifestError(Exception):
-    """A file that is not a pod: what is wrong with it."""
+    """A file is not a valid pod; the message gives the reason."""
 
 
 def parse_manifest(data: bytes, node: str) -> Object:
-    """The pod that a file asks for, as it runs on this node; its uid comes from its content."""
+    """The pod in a file, as it runs on this node; its uid is a hash of the file."""
     try:
         pod = yaml.load(data, Loader=yaml.CSafeLoader)  # it is the safe one
     except (yaml.YAMLError, ValueError) as error:
@@ -105,7 +105,7 @@ def _check_container(container: Mapping[str, Any], at: str, volumes: set[str]) -
 
 
 def _check_references(spec: Mapping[str, Any]) -> None:
-    """The API server refuses a mirror of a pod that refers to its objects."""
+    """Refuse references to API objects: the API server refuses a mirror pod with them."""
     try:
         found = references({"spec": spec})
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -1,8 +1,8 @@
-"""Static pods: manifests in a directory, run without the API server and mirrored to it.
+"""Static pods: manifests in directories, run without the API server and mirrored to it.
 
-What a file means is decided in `manifest`, and what is to change when files do by a pure
-function; `StaticPods` reads the directories again and again. A changed file is another pod: the
-old one ends first, with its grace period, and then the new one begins.
+`manifest` parses a file, a pure function computes the changes, and `StaticPods` reads the
+directories periodically. A changed file is another pod: the old one ends first, with its grace
+period, and then the new one starts.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from quarterdeck.log import get_logger
 
 log = get_logger("node.static")
 
-LOOK_EVERY = 1.0
+READ_PERIOD = 1.0
 MIRROR = "kubernetes.io/config.mirror"
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def mirror_of(pod: Object, node: Object) -> Object:
-    """What the API server is told of a static pod."""
+    """The mirror pod of a static pod."""
     meta = {
         field: value
         for field, value in pod["metadata"].items()
@@ -45,12 +45,12 @@ def mirror_of(pod: Object, node: Object) -> Object:
 
 
 def is_mirror(pod: Object) -> bool:
-    """Whether the object only mirrors a static pod."""
+    """Whether the object is a mirror pod."""
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
 def mirrors(mirror: Object, pod: Object) -> bool:
-    """Whether the object mirrors this very pod, and is to stay."""
+    """Whether the object is the mirror pod of this pod, and not being deleted."""
     annotations = mirror["metadata"].get("annotations") or {}
     current: bool = annotations.get(MIRROR) == pod["metadata"]["uid"]
     return current and "deletionTimestamp" not in mirror["metadata"]
@@ -59,7 +59,7 @@ def mirrors(mirror: Object, pod: Object) -> bool:
 def changed(
     running: Mapping[Key, Object], wanted: Mapping[Key, Object], now: datetime
 ) -> dict[Key, Object]:
-    """The pods that differ from now on: new ones, and those whose file is gone or another."""
+    """The changed pods: new ones, and those whose file was removed or changed, as deleted."""
     news = {key: pod for key, pod in wanted.items() if key not in running}
     for key, pod in running.items():
         meta = pod["metadata"]
@@ -75,9 +75,9 @@ def changed(
 
 
 class StaticPods:
-    """The static pods of this node, as their files say.
+    """The static pods of this node, by their files.
 
-    `wake` is called when one changes, and `broken` once with each file that is not a pod.
+    `wake` is called when a pod changes, and `broken` once for each invalid file.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StaticPods:
         self._broken: dict[Path, str] = {}
 
     def get(self, key: Key) -> Object | None:
-        """The pod of this name, if it is a static one."""
+        """The static pod with this key; None if there is none."""
         return self._running.get(key)
 
     @property
@@ -108,22 +108,22 @@ class StaticPods:
         return {pod["metadata"]["uid"] for pod in self._running.values()}
 
     def set_status(self, key: Key, status: Object) -> None:
-        """Remember what is said about a pod."""
+        """Store the status of a pod."""
         self._running[key] = {**self._running[key], "status": status}
 
     def removed(self, key: Key) -> None:
-        """A pod has ended for good; another one of its name may begin."""
+        """Drop a pod that has ended; another one with its name may start."""
         self._running.pop(key, None)
         self.look()
 
     async def run(self) -> None:
-        """Look at the files again and again."""
+        """Read the files periodically."""
         while self._directories:
             self.look()
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(READ_PERIOD)
 
     def look(self) -> None:
-        """Read the files once, and wake the pods that differ."""
+        """Read the files once, and wake the changed pods."""
         self._wanted = self._read()
         for key, pod in changed(self._running, self._wanted, self._clock()).items():
             self._running[key] = pod

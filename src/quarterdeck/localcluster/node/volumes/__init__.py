@@ -1,1 +1,1 @@
-"""The volumes of pods: what they hold, and their files on disk."""
+"""The volumes of pods: their contents, and their files on disk."""

@@ -1,7 +1,7 @@
-"""What a pod's volumes hold, and which objects and tokens a pod refers to.
+"""The contents of a pod's volumes, and the objects and tokens that a pod refers to. Pure.
 
-Pure: the pod's spec, the ConfigMaps and Secrets it names, and its tokens. Putting files on
-disk and swapping them is `volumes.files`; where they are seen, `sandbox.mounts`.
+The input is the pod's spec, the ConfigMaps and Secrets that it names, and its tokens.
+`volumes.files` writes the files to disk, and `sandbox.mounts` plans where they are mounted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from quarterdeck.localcluster.node.pod.environment import (
 )
 
 PRIVATE = 0o770
-"""What may be left of the mode of a Secret's or token's file: nothing for the world."""
+"""A mask for the mode of a Secret's or token's file, which denies access to others."""
 
 FROM_FILES = ("configMap", "secret", "projected", "downwardAPI")
 """The kinds of volume whose files come from the API server; containers only read them."""
@@ -38,7 +38,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token that a pod wants: for whom, and for how many seconds."""
+    """A token that a pod needs: its audience, and its lifetime in seconds."""
 
     audience: str
     seconds: int
@@ -53,7 +53,7 @@ class References(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kind_of(volume: dict[str, Any]) -> str:
-    """Which kind of volume it is."""
+    """The kind of a volume; raises `UnresolvedError` for an unsupported one."""
     kind = next((key for key in volume if key != "name"), "emptyDir")
     if kind not in SUPPORTED:
         supported = ", ".join(SUPPORTED)
@@ -62,7 +62,7 @@ def kind_of(volume: dict[str, Any]) -> str:
 
 
 def references(pod: Object) -> References:
-    """What the pod's volumes and variables refer to."""
+    """The objects and tokens that the pod's volumes and variables refer to."""
     found = list(_references(pod))
     return References(
         config_maps=frozenset(name for kind, name in found if kind == "configMap"),
@@ -79,7 +79,7 @@ def references(pod: Object) -> References:
 def files_of(
     volume: dict[str, Any], sources: Sources, tokens: Mapping[Token, str]
 ) -> dict[str, File]:
-    """A volume's files by their path in it; for the kinds in `FROM_FILES`."""
+    """A volume's files by their path, for the kinds in `FROM_FILES`."""
     kind = kind_of(volume)
     body = volume[kind]
     default = body.get("defaultMode", 0o644)
@@ -90,7 +90,7 @@ def files_of(
 
 
 def _references(pod: Object) -> Iterator[tuple[str, str]]:
-    """Kind and name of each ConfigMap and Secret, where they are referred to."""
+    """The kind and name of each referenced ConfigMap and Secret."""
     for volume in pod["spec"].get("volumes") or []:
         for source in _sources(volume):
             for kind in ("configMap", "secret"):
@@ -108,14 +108,14 @@ def _references(pod: Object) -> Iterator[tuple[str, str]]:
 
 
 def _sources(volume: dict[str, Any]) -> list[dict[str, Any]]:
-    """A volume as a list of projections, whichever way it is written."""
+    """A volume as a list of projections, for projected and plain volumes alike."""
     if "projected" in volume:
         return volume["projected"].get("sources") or []
     return [{kind: volume[kind]} for kind in FROM_FILES if kind in volume]
 
 
 def _name(reference: dict[str, Any]) -> str:
-    """The object's name: a Secret volume calls it `secretName`."""
+    """The object's name, in `name` or, for a Secret volume, `secretName`."""
     return str(reference.get("secretName") or reference.get("name") or "")
 
 
@@ -159,7 +159,7 @@ def _source_files(
 def _selected(
     body: dict[str, Any], data: dict[str, bytes], volume: str, default: int, limit: int
 ) -> dict[str, File]:
-    """All entries, or those that `items` chooses, at the paths that it gives them."""
+    """All entries, or those in `items` at their paths."""
     items = body.get("items")
     if items is None:
         return {key: File(value, default & limit) for key, value in data.items()}

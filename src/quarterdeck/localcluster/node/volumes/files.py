@@ -1,8 +1,8 @@
-"""A pod's volumes on disk: made, changed in one step, found again, removed.
+"""A pod's volumes on disk: creates, updates and removes their files.
 
-Files that come from the API server change as the kubelet changes them: all of them are
-written into a new directory, and one rename of the symbolic link `..data` swaps them, so that
-a reader sees either all old or all new ones.
+Files from the API server change as in the kubelet: all files are written to a new directory, and
+one rename of the symbolic link `..data` replaces them. So a reader sees either all old or all new
+files.
 """
 
 import os
@@ -31,14 +31,17 @@ _HIDDEN = "the cluster's keys, other pods or your kubeconfigs are there; name an
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whom a volume's files belong to; -1 leaves it as it is, as chown does."""
+    """The owner of a volume's files; -1 keeps the present one, as in chown."""
 
     uid: int = -1
     gid: int = -1
 
 
 def owner_of(pod: Object, *, root: bool) -> Owner:
-    """Whom the pod's files belong to: its one user, and its fsGroup. Only root can give away."""
+    """The owner of the pod's files: its user, if all containers have one, and its fsGroup.
+
+    Only root can change the owner.
+    """
     if not root:
         return Owner()
     spec = pod["spec"]
@@ -53,7 +56,7 @@ def owner_of(pod: Object, *, root: bool) -> Owner:
 
 
 def write_files(directory: Path, files: dict[str, File], owner: Owner) -> bool:
-    """Make the directory hold exactly these files, in one step; whether anything changed."""
+    """Replace the directory's files by these in one step; True if anything has changed."""
     if _current(directory) == files:
         return False
     private = all(not file.mode & 0o007 for file in files.values()) and bool(files)
@@ -75,17 +78,17 @@ def write_files(directory: Path, files: dict[str, File], owner: Owner) -> bool:
 
 
 def make_empty_directory(directory: Path, owner: Owner) -> None:
-    """An emptyDir: open to every user of the pod; what is in it stays."""
+    """Create an emptyDir, writable for every user of the pod; an existing one stays."""
     if not directory.exists():
         directory.mkdir(parents=True)
         directory.chmod(0o777)
-        _give(directory, owner)
+        _chown(directory, owner)
 
 
 def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
-    """The file or directory of a hostPath volume, made or checked as its type wants."""
+    """Open the file or directory of a hostPath volume, created or checked by its type."""
     path, kind = Path(body["path"]), body.get("type") or ""
-    # First, so that nothing is made in there either.
+    # Checked first, so that nothing is created in a hidden directory.
     nearest = next(each for each in (path, *path.parents) if each.exists())
     if nearest != path and hidden.holds(open_path(nearest)):
         raise UnresolvedError(field, str(path), _HIDDEN)
@@ -104,7 +107,7 @@ def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a pod's files; a container may have closed some of its directories to us."""
+    """Remove a pod's files, also from directories that a container has made unreadable."""
     shutil.rmtree(directory, ignore_errors=True)
     if not directory.exists():
         return
@@ -123,7 +126,7 @@ def binds_of(
     variables: dict[str, str],
     hidden: Hidden = NOTHING_HIDDEN,
 ) -> list[Bind]:
-    """Where each of the container's volume mounts leads; never to what is hidden from pods."""
+    """The binds of the container's volume mounts; raises for a path that is hidden from pods."""
     specs = {volume["name"]: volume for volume in pod["spec"].get("volumes") or []}
     return [
         _bind(mount, specs[mount["name"]], volumes, variables, hidden)
@@ -162,13 +165,13 @@ def _bind(
         target=PurePosixPath(mount["mountPath"]),
         read_only=bool(mount.get("readOnly")) or kind in FROM_FILES,
         directory=source.is_directory,
-        # A volume of the pod's own lies where only we can move it.
+        # Only the agent can move the pod's own volumes.
         opened=None if own and not wanted else source,
     )
 
 
 def _current(directory: Path) -> dict[str, File] | None:
-    """The files as they are now; None where there are none yet."""
+    """The present files; None if there are none yet."""
     generation = _generation(directory)
     if generation is None:
         return None
@@ -187,7 +190,7 @@ def _generation(directory: Path) -> Path | None:
 def _make_directory(path: Path, private: bool, owner: Owner) -> None:
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o750 if private else 0o755)
-    _give(path, owner)
+    _chown(path, owner)
 
 
 def _write(root: Path, name: PurePosixPath, file: File, private: bool, owner: Owner) -> None:
@@ -195,7 +198,7 @@ def _write(root: Path, name: PurePosixPath, file: File, private: bool, owner: Ow
     for part in name.parts[:-1]:
         parent = parent / part
         _make_directory(parent, private, owner)
-    # Closed to others from its first moment; it gets its mode before its content.
+    # Unreadable for others from its creation; it gets its mode before its content.
     handle = os.open(parent / name.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as stream:
         os.fchown(handle, owner.uid, owner.gid)
@@ -204,7 +207,7 @@ def _write(root: Path, name: PurePosixPath, file: File, private: bool, owner: Ow
 
 
 def _link_names(directory: Path, names: set[str]) -> None:
-    """The names that a reader uses: links through `..data`, so that they need not change."""
+    """Create the names for readers: links through `..data`, which do not change."""
     for name in names:
         link = directory / name
         if not link.is_symlink():
@@ -214,5 +217,5 @@ def _link_names(directory: Path, names: set[str]) -> None:
             link.unlink()
 
 
-def _give(path: Path, owner: Owner) -> None:
+def _chown(path: Path, owner: Owner) -> None:
     os.chown(path, owner.uid, owner.gid)

@@ -1,8 +1,8 @@
-"""Files and directories that are opened to be mounted, found without following a way out.
+"""Opens files and directories for mounts, without leaving their volume.
 
-A container may swap a directory of its volume for a link at any moment. So a path in a volume is
-walked one name at a time by descriptors, and what was opened, not its path, is what must be mounted
-in the end: `is_mounted` tells, before the container's process runs.
+A container may replace a directory of its volume by a link at any time. So a path in a volume is
+opened one name at a time, by descriptors. The opened file, not its path, must be mounted in the
+end: `is_mounted` checks that before the container's process runs.
 """
 
 import os
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 
-MOST_LINKS = 40
-"""As many as the kernel follows."""
+MAX_LINKS = 40
+"""The most symbolic links in a path, as in the kernel."""
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW
 
@@ -22,19 +22,19 @@ class OutsideError(OSError):
 
 
 class Opened:
-    """A file or directory that is held open; closed when it is told so, or when nobody holds it."""
+    """An open file or directory; closed by `close`, or with its last reference."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @property
     def descriptor(self) -> int:
-        """Refers to it, wherever it is moved; -1 when it is closed."""
+        """The descriptor, which survives a move of the file; -1 after `close`."""
         return self._descriptor
 
     @property
     def path(self) -> str:
-        """Where it is now."""
+        """The present path of the file."""
         return os.readlink(f"/proc/self/fd/{self._descriptor}")  # noqa: PTH115
 
     @property
@@ -44,12 +44,12 @@ class Opened:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What no other file has while this one is open."""
+        """The device and inode, which are unique while the file is open."""
         found = os.fstat(self._descriptor)
         return found.st_dev, found.st_ino
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -60,14 +60,14 @@ class Opened:
 
 
 def open_path(path: str | os.PathLike[str]) -> Opened:
-    """What is at a path now, links followed."""
+    """Open a path, with symbolic links followed."""
     return Opened(os.open(path, os.O_PATH))
 
 
 def open_beneath(root: Opened, path: str, *, make: bool) -> Opened:
-    """What is at a path in a directory; links are followed as long as they stay in it.
+    """Open a path inside a directory; raises `OutsideError` if a link leads out of it.
 
-    With `make`, directories that are missing are made.
+    With `make`, missing directories are created.
     """
     way = [Opened(os.dup(root.descriptor))]
     todo = list(reversed(PurePosixPath(path).parts))
@@ -84,43 +84,43 @@ def open_beneath(root: Opened, path: str, *, make: bool) -> Opened:
             way.append(step)
             continue
         links += 1
-        if links > MOST_LINKS:
+        if links > MAX_LINKS:
             raise OutsideError(f"{path}: too many symbolic links")
         todo += reversed(PurePosixPath(os.readlink("", dir_fd=step.descriptor)).parts)
     return way[-1]
 
 
 def is_mounted(opened: Opened, root: str, target: PurePosixPath) -> bool:
-    """Whether it, and nothing else, is mounted at a path under another process's root."""
+    """Whether the opened file is mounted at a path under another process's root."""
     try:
         here = above = open_path(root)
         for name in target.parts[1:]:
             above, here = here, Opened(os.open(name, _LOOK, dir_fd=here.descriptor))
     except OSError:
         return False
-    # The same directory might be there by itself, and the mount somewhere else.
+    # The same directory could be there without a mount, and the mount somewhere else.
     is_mount = here is above or _mount_of(here) != _mount_of(above)
     return is_mount and here.identity == opened.identity
 
 
 class Hidden:
-    """What of the machine no pod may mount, and what of that it may after all."""
+    """The paths that no pod may mount, and exceptions inside them."""
 
     def __init__(self, hidden: Iterable[PurePosixPath], shown: Iterable[PurePosixPath]) -> None:
         self._hidden = list(hidden)
         self._shown = list(shown)
 
     def touches(self, opened: Opened) -> bool:
-        """Whether something hidden is at, in or above what was opened.
+        """Whether the opened file is hidden, or inside or above a hidden path.
 
-        By identity, not by path: the same directory may be mounted in several places.
+        Compared by identity, not by path: a directory may be mounted in several places.
         """
         return self.holds(opened) or any(
             opened.identity in _upwards(each) for each in self._opened()
         )
 
     def holds(self, opened: Opened) -> bool:
-        """Whether what was opened is hidden, or in something hidden."""
+        """Whether the opened file is hidden, or inside a hidden path."""
         shown = {identity for path in self._shown for identity in _at(path)}
         hidden = {identity for path in self._hidden for identity in _at(path)}
         for identity in _upwards(opened):
@@ -143,7 +143,7 @@ def _at(path: PurePosixPath) -> Iterator[tuple[int, int]]:
 
 
 def _upwards(opened: Opened) -> Iterator[tuple[int, int]]:
-    """The identities of a file or directory and of all directories above it."""
+    """The identities of a file and of all directories above it."""
     yield opened.identity
     here = opened
     if not opened.is_directory:

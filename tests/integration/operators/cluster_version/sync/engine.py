@@ -18,7 +18,7 @@ from quarterdeck.operators.cluster_version.sync.standstill import STANDSTILL_TIM
 from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.load import run_level_and_component
 from quarterdeck.payload.model import Manifest
-from quarterdeck.testing.audit import Request, requests_by, writes_by
+from quarterdeck.testing.audit import AuditedRequest, requests_by, writes_by
 
 LIMIT = 90.0
 """Seconds until what a test waits for counts as never coming."""
@@ -52,7 +52,7 @@ class Engine:
             if it.code < 400
         ]
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[AuditedRequest]:
         """Everything that was asked of the server, watches when they have ended."""
         return requests_by(self._log, self.user)
 

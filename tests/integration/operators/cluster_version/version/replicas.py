@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.operators.cluster_version.version.releases import Cluster
 
-from quarterdeck.testing.audit import Request, writes_by
+from quarterdeck.testing.audit import AuditedRequest, writes_by
 from quarterdeck.testing.fault_proxy import Cut, FaultProxy, Hold
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.waiting import eventually
@@ -84,7 +84,7 @@ class Replicas:
         self.start()
         self.leader()
 
-    def end(self, lost: Replica, way: str) -> list[Request]:
+    def end(self, lost: Replica, way: str) -> list[AuditedRequest]:
         """What a lost leader has still written after its pause, if it had one; it has ended."""
         if way == "paused":
             before = len(self._accepted(lost))
@@ -98,7 +98,7 @@ class Replicas:
         lost.proxy.__exit__(None, None, None)
         return written
 
-    def _accepted(self, replica: Replica) -> list[Request]:
+    def _accepted(self, replica: Replica) -> list[AuditedRequest]:
         written = writes_by(self._cluster.plane.audit_log, replica.user)
         return [one for one in written if one.code < 300]
 

@@ -8,7 +8,7 @@ from tests.integration.operators.cluster_version.version.releases import (
     config_map,
 )
 
-from quarterdeck.testing.audit import Request, writes_by
+from quarterdeck.testing.audit import AuditedRequest, writes_by
 from quarterdeck.testing.fault_proxy import FaultProxy, Stall
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
@@ -27,7 +27,7 @@ def test_a_new_leader_does_not_write_an_old_release_over_the_new_one(
     elect = (*ELECT, f"--lease-namespace={here}")
     user = f"standby-{here}"
 
-    def chart_writes() -> list[Request]:
+    def chart_writes() -> list[AuditedRequest]:
         """What the standby, which is a user of its own, has written to the release's object."""
         written = writes_by(cluster.plane.audit_log, user)
         return [one for one in written if (one.namespace, one.name) == (here, "chart")]

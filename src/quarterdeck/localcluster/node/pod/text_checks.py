@@ -1,8 +1,8 @@
-r"""Refuses what no process can be given: texts with a NUL byte, or that are not Unicode.
+r"""Refuses texts that no process can get: those with a NUL byte, and those that are not Unicode.
 
-The API server accepts `\u0000` in most fields. To the kernel it ends a text, and in bubblewrap's
-arguments it begins the next one, so that the author of a ConfigMap could write options. What is
-resolved later (variables) is checked here too, before anything is made of it.
+The API server accepts `\u0000` in most fields. For the kernel it ends a text. In bubblewrap's
+arguments it begins the next argument, so that the author of a ConfigMap could add options.
+Variables are resolved later, and are checked here too before use.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ _OF_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def check_spec(container: dict[str, Any], pod: Object) -> None:
-    """Raise `UnresolvedError` with the first field of a container, or of its pod, that is so."""
+    """Raise `UnresolvedError` for the first invalid text of a container or its pod."""
     of_pod = {key: value for key, value in pod["spec"].items() if key not in _OF_CONTAINERS}
     for field, text in [*_texts(container, ""), *_texts(of_pod, "spec")]:
         _check(field, text)
 
 
 def check_variables(variables: Mapping[str, str]) -> None:
-    """Raise `UnresolvedError` with the first variable whose name or value is so."""
+    """Raise `UnresolvedError` for the first variable with an invalid name or value."""
     for name, value in variables.items():
         _check(f"env {name!r}" if "\0" in name else f"env {name}", name)
         _check(f"env {name}", value)
@@ -38,7 +38,7 @@ def _check(field: str, text: str) -> None:
 
 
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
-    """Each text in a value, and the field that it is in."""
+    """Each text in a value, with its field."""
     match value:
         case str():
             yield field, value

@@ -1,4 +1,4 @@
-"""Which way pods run on this machine: in namespaces, or in proot where none may be made."""
+"""Chooses how pods run on this machine: in namespaces, or in proot if these are not allowed."""
 
 import ctypes
 import os
@@ -14,27 +14,27 @@ from quarterdeck.localcluster.node.sandbox.bubblewrap import NoNamespaces, check
 from quarterdeck.localcluster.node.sandbox.confine import UNKNOWN_TO_PROOT
 from quarterdeck.localcluster.node.sandbox.host import RealHost
 from quarterdeck.localcluster.node.sandbox.mounts import View, plan_mounts
-from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders, lay_out
+from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders, create_scratch
 from quarterdeck.localcluster.node.sandbox.proot_view import proot_view
 
 LANDLOCK_CREATE_RULESET, VERSION = 444, 1
-SEEN_BY_INSIDE = tuple(
+NEEDED_IN_PROOT = tuple(
     PurePosixPath(path)
     for path in (sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), Path(__file__).parent)
 )
-"""What of the machine a container's first process in proot is loaded from."""
+"""The paths of the machine that a container's first process in proot needs."""
 
 
-class Way(Enum):
-    """How a pod's processes are kept apart from the machine's."""
+class Isolation(Enum):
+    """How a pod's processes are isolated from the machine."""
 
     NAMESPACES = "bubblewrap"
     PROOT = "proot"
 
 
 @cache
-def find_way() -> Way:
-    """The best way that works here; the error says in one line what is in the way of all."""
+def find_isolation() -> Isolation:
+    """The best isolation that works on this machine; raises one line if none does."""
     try:
         check_bubblewrap()
     except NoNamespaces as no_namespaces:
@@ -44,12 +44,12 @@ def find_way() -> Way:
             ) from None
         if fault := _fault_of_proot():
             raise NoNamespaces(f"{no_namespaces}; nor does proot work ({fault})") from None
-        return Way.PROOT
-    return Way.NAMESPACES
+        return Isolation.PROOT
+    return Isolation.NAMESPACES
 
 
-def weaker() -> str:
-    """What a user of proot has to know, in one line."""
+def proot_warning() -> str:
+    """The limits of proot for its user, in one line."""
     line = (
         "bubblewrap may make no namespaces here, so pods run in proot: slower, without process, "
         "IPC and host name of their own, all as you"
@@ -70,10 +70,10 @@ def _fault_of_proot() -> str:
         return f"it is not tried on {os.uname().machine}"
     with tempfile.TemporaryDirectory(prefix="quarterdeck-proot-") as directory:
         host = RealHost()
-        mounts = plan_mounts(View(kept=SEEN_BY_INSIDE), host, open_root=True)
+        mounts = plan_mounts(View(kept=NEEDED_IN_PROOT), host, open_root=True)
         view = proot_view(mounts, f"{os.path.realpath(directory)}/view", host)
         try:
-            lay_out(view)
+            create_scratch(view)
         except OSError as error:
             return str(error)
         orders = KeeperOrders(view, ["/bin/true"], {}, "/", parent=os.getpid())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.localcluster.node.pod.environment import UnresolvedError
-from quarterdeck.localcluster.node.pod.words import check_spec, check_variables
+from quarterdeck.localcluster.node.pod.text_checks import check_spec, check_variables
 
 NUL = "a\0--bind\0/\0/"
 
