@@ -53,7 +53,7 @@ def main() -> None:
                 await widgets.set_status(widget, desired_status(widget))
             return DONE
 
-        watches: list[Watch[Any]] = [Watch(widgets), Watch(config_maps, to_owner(WIDGETS))]
+        watches: list[Watch] = [Watch(widgets), Watch(config_maps, to_owner(WIDGETS))]
         manager.add(Controller("widget", reconcile, watches, workers=args.workers))
         caches: list[Cache[Any]] = [widgets.cache, config_maps.cache]
         tasks.append(asyncio.create_task(say_when_synced(caches)))

@@ -25,6 +25,7 @@ from quarterdeck.api.meta import Key
 from quarterdeck.controller.election import LeadershipLost
 from quarterdeck.controller.faults import Fault, StatusWriter, fault_of
 from quarterdeck.controller.metrics import ControllerFigures
+from quarterdeck.controller.mistakes import WrongReturn
 from quarterdeck.controller.queue import Queue
 from quarterdeck.controller.result import InvalidSpec, Result
 from quarterdeck.controller.tasks import is_cancelled
@@ -59,7 +60,7 @@ class Controller:
         self,
         name: str,
         reconcile: Reconcile,
-        watches: Sequence[Watch[Any]],
+        watches: Sequence[Watch],
         *,
         workers: int = 1,
         needs_leader: bool = True,
@@ -94,7 +95,10 @@ class Controller:
 
     async def reconcile(self, key: Key) -> Result:
         """The result of reconciling this key."""
-        return await self._reconcile(key)
+        result = await self._reconcile(key)
+        if type(result) is not Result:
+            raise WrongReturn(self._reconcile, result, "return DONE or a Result")
+        return result
 
 
 class Workers:

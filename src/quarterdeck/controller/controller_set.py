@@ -144,7 +144,7 @@ class ControllerSet:
         cache = self.cache(resource, selection, indexes=indexes)
         common.use(uses_of_writes(resource, selection, writes))
         client = common.client if leader_only else common.replica_client
-        return Objects(resource, cache, client, common.field_manager, writes)
+        return Objects(resource, cache, client, common.field_manager, writes, selection)
 
     def add(self, controller: Controller) -> None:
         """Run this controller; its name must be unique in the process."""

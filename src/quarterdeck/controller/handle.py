@@ -17,7 +17,9 @@ from quarterdeck.controller.metadata import (
     key_of,
     labels_of,
 )
+from quarterdeck.controller.mistakes import NotSelected
 from quarterdeck.controller.ownership import moved, owns_labels
+from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.uses import WRITES, UndeclaredWrite, Write
 from quarterdeck.kube import ApiError, Cache, Client, LabelSelector, NotFound
 from quarterdeck.kube.client import Propagation
@@ -38,11 +40,13 @@ class Handle(Generic[T]):
         client: Client,
         field_manager: str,
         writes: Collection[Write] = WRITES,
+        selection: Selection = ALL,
     ) -> None:
         """Write through this client, as this field manager; only the declared calls are allowed."""
         self.resource = resource
         self.cache = cache
         self._writes = frozenset(writes)
+        self._selection = selection
         self._client = client
         self._manager = field_manager
         self._log = log.bind(kind=resource.kind)
@@ -215,5 +219,9 @@ class Handle(Generic[T]):
             raise UndeclaredWrite(self.resource.kind, write)
 
     def _whole(self, obj: Object) -> Object:
-        """The object with its apiVersion and kind, which a create needs."""
+        """The object as it is created: with its apiVersion and kind, and within the selection."""
+        if field := self._selection.excludes(obj):
+            meta = obj["metadata"]
+            name = f"{self.resource.kind} {meta.get('name') or meta.get('generateName')}"
+            raise NotSelected(name, field, str(self._selection))
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}

@@ -32,6 +32,7 @@ from quarterdeck.controller.handle import Handle
 from quarterdeck.controller.merge import has_null_in_list, json_patch, merge_patch
 from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_of
 from quarterdeck.controller.ownership import as_applied
+from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.uses import WRITES, Write
 from quarterdeck.kube import AlreadyExists, Cache, Change, Client, differences
 
@@ -48,9 +49,10 @@ class Objects(Handle[T]):
         client: Client,
         field_manager: str,
         writes: Collection[Write] = WRITES,
+        selection: Selection = ALL,
     ) -> None:
         """Write through this client, as this field manager; only the declared calls are allowed."""
-        super().__init__(resource, cache, client, field_manager, writes)
+        super().__init__(resource, cache, client, field_manager, writes, selection)
         # By key: the resource version in which the object was as desired, by comparison or by the
         # answer to our apply, and a digest of the desired object. It saves most comparisons, and
         # prevents endless writes if the server stores a value in a form that the comparison does

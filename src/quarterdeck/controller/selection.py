@@ -2,6 +2,7 @@
 
 import msgspec
 
+from quarterdeck.api.meta import Object
 from quarterdeck.kube.selector import EVERYTHING, LabelSelector
 
 
@@ -19,6 +20,28 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Keep the managedFields of all managers, not only of the process's own operators."""
     optional: bool = False
     """Do not wait for the resource type: there are no objects until it is installed."""
+
+    def excludes(self, obj: Object) -> str:
+        """The field by which an object to be created is outside; empty if it is inside.
+
+        The field selector is not evaluated: the server sets most of what it can name.
+        """
+        meta = obj["metadata"]
+        if self.namespace and meta.get("namespace") != self.namespace:
+            return "metadata.namespace"
+        if self.name and meta.get("name") != self.name:
+            return "metadata.name"
+        return "" if self.labels.matches(meta.get("labels") or {}) else "metadata.labels"
+
+    def __str__(self) -> str:
+        """The criteria, as a person reads them."""
+        parts = {
+            "namespace": self.namespace,
+            "name": self.name,
+            "labels": str(self.labels),
+            "fields": self.fields,
+        }
+        return ", ".join(f"{name} {value}" for name, value in parts.items() if value) or "all"
 
 
 ALL = Selection()

@@ -7,12 +7,11 @@ wakes both.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.metadata import controller_of, key_of, labels_of
+from quarterdeck.controller.mistakes import WrongReturn
 from quarterdeck.controller.objects import Objects
 from quarterdeck.kube import Cache, Change
 
@@ -80,25 +79,40 @@ def _generation(obj: TypedObject | Object) -> tuple[object, object]:
     return obj.metadata.generation, obj.metadata.deletion_timestamp
 
 
-class Watch(msgspec.Struct, Generic[T], frozen=True):
-    """The objects that wake a controller, and for which keys."""
+class Watch:
+    """The objects that wake a controller, and for which keys.
 
-    source: Objects[T] | Cache[T]
-    """The result of `manager.objects` or `manager.cache`."""
-    map: Mapping[T] = to_self
-    predicate: Predicate[T] | None = None
-    """Whether a change from the old to the new object counts; None if there is no object."""
+    The type is the same for all kinds, so watches of several kinds are a list of watches to a type
+    checker; it checks the functions against the kind where the watch is made.
+    """
+
+    __slots__ = ("map", "predicate", "source")
+
+    def __init__(
+        self,
+        source: Objects[T] | Cache[T],
+        map: Mapping[T] = to_self,  # noqa: A002 - it is what the watch does
+        predicate: Predicate[T] | None = None,
+    ) -> None:
+        """Watch the result of `manager.objects` or `manager.cache`.
+
+        `predicate` says whether a change from the old to the new object counts; None if there is
+        no object.
+        """
+        self.source: Objects[Any] | Cache[Any] = source
+        self.map: Mapping[Any] = map
+        self.predicate: Predicate[Any] | None = predicate
 
     @property
-    def cache(self) -> Cache[T]:
+    def cache(self) -> Cache[Any]:
         """The cache whose changes wake the controller."""
         return self.source.cache if isinstance(self.source, Objects) else self.source
 
-    def handler(self, add: Callable[[Key], None]) -> Callable[[Change[T]], None]:
+    def handler(self, add: Callable[[Key], None]) -> Callable[[Change[Any]], None]:
         """The handler of each change; it is the hot path of every watch event."""
         mapping, predicate = self.map, self.predicate
 
-        def changed(change: Change[T]) -> None:
+        def changed(change: Change[Any]) -> None:
             if predicate is not None and not predicate(change.old, change.new):
                 return
             if mapping is to_self:
@@ -107,6 +121,8 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
             for obj in (change.old, change.new):
                 if obj is not None:
                     for key in mapping(obj):
+                        if type(key) is not Key:
+                            raise WrongReturn(mapping, key, "return a list of Keys")
                         add(key)
 
         return changed

@@ -55,10 +55,9 @@ def install_own_definitions(requests: Requests) -> list[str]:
 def _is_served(requests: Requests, name: str) -> bool:
     answer = requests.send("GET", f"{_COLLECTION}/{name}")
     found = answer.json() if answer.ok else {}
-    if not any(
-        condition["type"] == "Established" and condition["status"] == "True"
-        for condition in found.get("status", {}).get("conditions", [])
-    ):
+    # Right after its creation the conditions of a definition are null.
+    conditions = (found.get("status") or {}).get("conditions") or []
+    if not any((one["type"], one["status"]) == ("Established", "True") for one in conditions):
         return False
     # Established comes first; until the storage is ready, the server answers a list with 429.
     spec = found["spec"]

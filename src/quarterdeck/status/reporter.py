@@ -19,7 +19,6 @@ them.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -65,7 +64,7 @@ class Reporter:
         manager: Manager,
         name: str,
         report: Report | ReportSource | None = None,
-        reads: Sequence[Watch[Any]] = (),
+        reads: Sequence[Watch] = (),
     ) -> None:
         """Report as the ClusterOperator `name`; call `report` when an object in `reads` changes.
 
@@ -83,7 +82,7 @@ class Reporter:
         self._reported_at: float | None = None
         self._compared: tuple[str, Report] | None = None
         to_own = to_singleton(self._key)
-        others = [msgspec.structs.replace(watch, map=to_own) for watch in reads]
+        others = [Watch(watch.source, to_own, watch.predicate) for watch in reads]
         self._controller = Controller(
             f"clusteroperator-{name}",
             self._reconcile,

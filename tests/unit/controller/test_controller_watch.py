@@ -44,7 +44,7 @@ def note(name: str, **metadata: Any) -> Note:
     )
 
 
-def keys(watch: Watch[Any], old: Any, new: Any) -> list[Key]:
+def keys(watch: Watch, old: Any, new: Any) -> list[Key]:
     found: list[Key] = []
     watch.handler(found.append)(Change(Key("ns", "x"), old, new))
     return found
@@ -106,7 +106,7 @@ def test_a_function_maps_to_any_keys() -> None:
 
 
 def test_a_singleton_is_woken_by_anything() -> None:
-    watch: Watch[Any] = Watch(of(NODES), to_singleton(Key("", "cluster")))
+    watch: Watch = Watch(of(NODES), to_singleton(Key("", "cluster")))
     assert set(keys(watch, obj("x"), obj("x"))) == {Key("", "cluster")}
 
 
@@ -137,9 +137,9 @@ NAME, NAMESPACE = LABELS
     ],
 )
 def test_labels_name_what_is_woken(mapping: Any, labels: dict[str, str], found: list[Key]) -> None:
-    watch: Watch[Any] = Watch(of(CONFIG_MAPS), mapping)
+    watch: Watch = Watch(of(CONFIG_MAPS), mapping)
     assert keys(watch, None, obj("x", labels=labels)) == found
-    typed: Watch[Any] = Watch(of(NOTES), mapping)
+    typed: Watch = Watch(of(NOTES), mapping)
     assert keys(typed, None, note("x", labels=labels)) == found
 
 
@@ -162,7 +162,7 @@ def test_labels_name_what_is_woken(mapping: Any, labels: dict[str, str], found: 
 )
 def test_spec_changed_tells_what_matters(old: Any, new: Any, matters: bool) -> None:
     assert spec_changed(old, new) is matters
-    watch: Watch[Any] = Watch(of(CONFIG_MAPS), predicate=spec_changed)
+    watch: Watch = Watch(of(CONFIG_MAPS), predicate=spec_changed)
     assert bool(keys(watch, old, new)) is matters
 
 

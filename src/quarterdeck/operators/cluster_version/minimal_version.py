@@ -5,7 +5,6 @@ no release is available and none is progressing.
 """
 
 from datetime import datetime
-from typing import Any
 
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import (
@@ -47,7 +46,7 @@ def add_minimal_version(manager: Manager, settings: Settings) -> None:
             log.info("cluster version reported", feature_set=feature_set)
         return DONE
 
-    watches: list[Watch[Any]] = [Watch(versions), Watch(gates, to_singleton(KEY))]
+    watches: list[Watch] = [Watch(versions), Watch(gates, to_singleton(KEY))]
     manager.add(Controller("cluster-version", reconcile, watches, at_start=[KEY]))
 
 

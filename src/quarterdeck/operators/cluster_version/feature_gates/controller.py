@@ -1,7 +1,5 @@
 """Reports in FeatureGate's status which gates are on for this release, if nobody else does."""
 
-from typing import Any
-
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import (
     CLUSTER_OPERATORS,
@@ -80,7 +78,7 @@ def add_feature_gates(
             )
         return DONE
 
-    watches: list[Watch[Any]] = [
+    watches: list[Watch] = [
         Watch(gates),
         Watch(versions, to_singleton(_KEY)),
         Watch(owner, to_singleton(_KEY)),

@@ -10,7 +10,7 @@ The object is read as a plain dictionary, not as our type, so that a malformed v
 not skipped.
 """
 
-from typing import Any, assert_never
+from typing import assert_never
 
 from prometheus_client import Gauge
 
@@ -63,7 +63,7 @@ def add_log_level(manager: Manager, settings: Settings) -> None:
         registry=manager.registry,
     )
     gauge.set_function(logs.verbosity)
-    both: list[Watch[Any]] = [
+    both: list[Watch] = [
         Watch(level.configs),
         Watch(level.gates, to_singleton(_KEY)),
     ]

@@ -23,8 +23,6 @@ thereby restores the Deployment. All state is in API objects, so a crash at any 
 step 4.
 """
 
-from typing import Any
-
 import msgspec
 
 from quarterdeck.api.config_v1 import (
@@ -94,7 +92,7 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
     """Add the controller of ClusterVersion, and the engine that it directs."""
     version = VersionController(manager, settings, payloads)
     to_version = to_singleton(KEY)
-    woken_by: list[Watch[Any]] = [
+    woken_by: list[Watch] = [
         Watch(version.versions),
         Watch(version.operators, to_version),
         Watch(version.gates, to_version),

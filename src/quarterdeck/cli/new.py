@@ -1,0 +1,39 @@
+"""`quarterdeck new operator`: the first files of an operator of one's own."""
+
+from pathlib import Path
+
+import click
+
+from quarterdeck.cli.output import errors_in_one_line
+
+
+@click.group()
+def new() -> None:
+    """Write the first files of an operator."""
+
+
+@new.command()
+@click.argument("name")
+@click.option("--kind", default="", help="The operator's kind.  [default: NAME in capitals]")
+@click.option("--plural", default="", help="The kind's plural.  [default: by English rules]")
+@click.option("--group", default="example.com", show_default=True, help="The kind's API group.")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the project is written.  [default: NAME-operator]",
+)
+def operator(name: str, kind: str, plural: str, group: str, directory: Path | None) -> None:
+    """Write a project for the operator NAME: a kind, a controller, tests, make up, make test."""
+    from quarterdeck.scaffold.names import InvalidNameError, names_for
+    from quarterdeck.scaffold.source import requirement
+    from quarterdeck.scaffold.write import NotEmptyError, project_files, write_project
+
+    with errors_in_one_line(InvalidNameError, NotEmptyError, OSError):
+        names = names_for(name, kind, plural, group)
+        place = directory or Path(names.distribution)
+        project = project_files(names, requirement())
+        write_project(place, project)
+    for path in sorted(project):
+        click.echo(f"  {place / path}")
+    click.echo(f"\nThe operator {name} is in {place}. Next:")
+    click.echo(f"  cd {place}\n  make test\n  make up")

@@ -1,0 +1,49 @@
+"""Mistakes in an operator's code: each error begins with the author's file and line."""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_HERE = str(Path(__file__).parent)
+
+
+class Mistake(TypeError):  # noqa: N818 - the author's, not one of this program
+    """The operator's code is wrong; the message says where, and what to write instead."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"{where}: {message}")
+
+
+class WrongReturn(Mistake):
+    """A function of the operator returned something else than it should."""
+
+    def __init__(self, function: Callable[..., Any], returned: object, remedy: str) -> None:
+        name = getattr(function, "__qualname__", repr(function))
+        super().__init__(place_of(function), f"{name} returned {returned!r:.200}; {remedy}")
+
+
+class NotSelected(Mistake):
+    """The operator writes an object that its own cache would not show."""
+
+    def __init__(self, what: str, field: str, selection: str) -> None:
+        super().__init__(
+            place_of_caller(),
+            f"{what} does not match the selection that its objects were asked for with "
+            f"({selection}), so it would never be seen again; set its {field}",
+        )
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """File and line of a function; its name where it has none."""
+    inner = getattr(function, "func", function)
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+def place_of_caller() -> str:
+    """File and line that called into this package."""
+    for frame, line in traceback.walk_stack(None):
+        if not frame.f_code.co_filename.startswith(_HERE):
+            return f"{frame.f_code.co_filename}:{line}"
+    return "an unknown place"
