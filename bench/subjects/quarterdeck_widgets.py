@@ -6,7 +6,7 @@ import msgspec
 
 from bench.subjects.marks import GROUP, KIND, PLURAL, VERSION
 from quarterdeck.api.meta import Resource, TypedObject
-from quarterdeck.controller import Manager, Operator, Process, Settings
+from quarterdeck.controller import Manager, Operator, Process, ProcessSettings
 from quarterdeck.kube import load_kubeconfig
 
 
@@ -49,5 +49,5 @@ async def run(setup: Callable[[Manager], None], kubeconfig: str) -> None:
         lease_namespace="bench",
         lease_name="bench",
     )
-    settings = Settings(identity="bench", probe_address="127.0.0.1:0")
+    settings = ProcessSettings(identity="bench", probe_address="127.0.0.1:0")
     await Process([operator], load_kubeconfig(kubeconfig), settings).run()

@@ -18,7 +18,7 @@ from quarterdeck.cli.output import Output, errors_in_one_line, output_option, sh
 
 if TYPE_CHECKING:
     from quarterdeck.kube import Client
-    from quarterdeck.status.health import Health
+    from quarterdeck.status.health import OperatorHealth
 
 REFRESH = 5.0
 """Seconds after which `--watch` draws the terminal again, because the times in it have grown."""
@@ -55,7 +55,7 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
     sys.exit(1 if any(one.state in NEED_ATTENTION for one in found) else 0)
 
 
-async def _find(client: "Client", name: str | None) -> "tuple[list[Health], str]":
+async def _find(client: "Client", name: str | None) -> "tuple[list[OperatorHealth], str]":
     from quarterdeck.operators.staleness.inspect import UpgradeableRule
     from quarterdeck.status import inspect
 
@@ -81,7 +81,7 @@ async def _show_changes(client: "Client", name: str | None, output: Output) -> N
             first = False
 
 
-def _print(found: "list[Health]", name: str | None, output: Output, judged_by: str) -> None:
+def _print(found: "list[OperatorHealth]", name: str | None, output: Output, judged_by: str) -> None:
     """Print the operators; `judged_by` is the rule for those that a checker's setting decides."""
     from quarterdeck.cli.operators_text import as_data, as_detail, as_table, judgement
 

@@ -10,7 +10,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.cli.durations import show_duration
 from quarterdeck.cli.output import readable, table
-from quarterdeck.status.health import CheckerMark, Health, OperatorState, SeenCondition
+from quarterdeck.status.health import ConditionMark, OperatorHealth, OperatorState, SeenCondition
 from quarterdeck.status.staleness import CHECKED
 
 HEADER = ("NAME", "VERSION", "AVAILABLE", "PROGRESSING", "DEGRADED", "SINCE", "MESSAGE")
@@ -25,19 +25,19 @@ _COLOURS = {
 }
 
 
-def as_data(health: Health) -> dict[str, Any]:
+def as_data(health: OperatorHealth) -> dict[str, Any]:
     """One operator for programs."""
     data: dict[str, Any] = msgspec.to_builtins(health)
     return data
 
 
-def as_table(operators: Sequence[Health], now: datetime, width: int | None = None) -> str:
+def as_table(operators: Sequence[OperatorHealth], now: datetime, width: int | None = None) -> str:
     """A table of operators in the given order; with a width, messages are cut to fit."""
     shown = [readable(one) for one in operators]
     return table(HEADER, [_painted(one, _row(one, now)) for one in shown], width)
 
 
-def as_detail(health: Health, now: datetime) -> str:
+def as_detail(health: OperatorHealth, now: datetime) -> str:
     """Everything about one operator."""
     health = readable(health)
     facts = [("operator", health.name), ("state", _coloured(health.state, _state(health)))]
@@ -51,7 +51,7 @@ def as_detail(health: Health, now: datetime) -> str:
     return "\n\n".join(parts)
 
 
-def judgement(operators: Sequence[Health], judged_by: str) -> str:
+def judgement(operators: Sequence[OperatorHealth], judged_by: str) -> str:
     """The rule for operators that are stale or not by the checkers' setting; empty without any."""
     names = [one.name for one in operators if one.depends_on_keeping]
     if not names or not judged_by:
@@ -59,7 +59,7 @@ def judgement(operators: Sequence[Health], judged_by: str) -> str:
     return f"\n\nstale or not was judged {judged_by}: {', '.join(names)}"
 
 
-def message(health: Health) -> str:
+def message(health: OperatorHealth) -> str:
     """The operator's message about its state, in one line."""
     decisive = health.decisive_condition
     if health.state is OperatorState.STALE:
@@ -69,14 +69,14 @@ def message(health: Health) -> str:
     return "; ".join(line.strip() for line in decisive.message.splitlines() if line.strip())
 
 
-def _last_known(health: Health) -> str:
+def _last_known(health: OperatorHealth) -> str:
     told = [one for one in health.conditions if one.type in CHECKED]
     silence = next((one.silence for one in told if one.silence), "a while")
     known = ", ".join(f"{one.type}={one.last_known}" for one in told)
     return f"no sign of life for more than {silence}; last known: {known}"
 
 
-def _row(health: Health, now: datetime) -> list[str]:
+def _row(health: OperatorHealth, now: datetime) -> list[str]:
     statuses = [health.status(type_) or "-" for type_ in ("Available", "Progressing", "Degraded")]
     decisive = health.decisive_condition
     since = _ago(decisive.since if decisive else None, now)
@@ -84,7 +84,7 @@ def _row(health: Health, now: datetime) -> list[str]:
     return [_named(health), version, *statuses, since, message(health)]
 
 
-def _named(health: Health) -> str:
+def _named(health: OperatorHealth) -> str:
     """The name with its special state, which must be visible without colours."""
     if health.state in (OperatorState.STALE, OperatorState.DISABLED):
         return f"{health.name} ({health.state})"
@@ -93,7 +93,7 @@ def _named(health: Health) -> str:
     return health.name if health.checkable else f"{health.name} (cannot be checked)"
 
 
-def _painted(health: Health, row: list[str]) -> list[str]:
+def _painted(health: OperatorHealth, row: list[str]) -> list[str]:
     if health.state is OperatorState.DISABLED:
         return [_coloured(health.state, cell) for cell in row]
     return [_coloured(health.state, row[0]), *row[1:]]
@@ -104,7 +104,7 @@ def _coloured(state: OperatorState, text: str) -> str:
     return click.style(text, fg=colour) if colour else text
 
 
-def _state(health: Health) -> str:
+def _state(health: OperatorHealth) -> str:
     if health.checking:
         return f"{health.state}, being checked for staleness"
     if not health.checkable:
@@ -114,7 +114,7 @@ def _state(health: Health) -> str:
 
 def _condition(one: SeenCondition, now: datetime) -> list[str]:
     """The lines of a condition: status, age and reason; then the unchanged message."""
-    was = f", last known {one.last_known}" if one.mark is CheckerMark.STALE else ""
+    was = f", last known {one.last_known}" if one.mark is ConditionMark.STALE else ""
     since = f" for {_ago(one.since, now)}" if one.since else ""
     reason = f" ({one.reason})" if one.reason else ""
     return [

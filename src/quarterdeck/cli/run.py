@@ -95,13 +95,13 @@ def run(
     # Imported here, so that `quarterdeck --help` does not wait for the HTTP library.
     import asyncio
 
-    from quarterdeck.controller import Process, Settings, Timing
+    from quarterdeck.controller import Process, ProcessSettings, Timing
 
     try:
         times = Timing(duration=lease_duration, deadline=renew_deadline, retry=retry_period)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    settings = Settings(
+    settings = ProcessSettings(
         identity=identity(os.environ),
         namespace=namespace,
         election=times if leader_elect else None,

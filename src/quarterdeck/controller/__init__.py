@@ -14,7 +14,7 @@ from quarterdeck.controller.manager import Manager
 from quarterdeck.controller.metadata import controller_of, key_of, owned_by
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError
-from quarterdeck.controller.process import NothingToRun, Operator, Process, Settings
+from quarterdeck.controller.process import NothingToRun, Operator, Process, ProcessSettings
 from quarterdeck.controller.result import DONE, InvalidSpec, Result
 from quarterdeck.controller.selection import Selection
 from quarterdeck.controller.tasks import TaskEnded
@@ -46,10 +46,10 @@ __all__ = [
     "Operator",
     "ProbeAddressError",
     "Process",
+    "ProcessSettings",
     "Recorder",
     "Result",
     "Selection",
-    "Settings",
     "StatusWriter",
     "TaskEnded",
     "Timing",

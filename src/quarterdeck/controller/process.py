@@ -38,7 +38,7 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a process runs its operators."""
 
     identity: str
@@ -74,7 +74,9 @@ class NothingToRun(Exception):  # noqa: N818 - reads as what happened
 class Process:
     """The operators of one process."""
 
-    def __init__(self, operators: list[Operator], connection: Connection, settings: Settings):
+    def __init__(
+        self, operators: list[Operator], connection: Connection, settings: ProcessSettings
+    ):
         self._operators = operators
         self._connection = connection
         self._settings = settings

@@ -12,25 +12,25 @@ from quarterdeck.kube.client import Client
 from quarterdeck.kube.errors import UnexpectedAnswer
 
 
-class _Version(msgspec.Struct, rename="camel"):
+class _ApiVersion(msgspec.Struct, rename="camel"):
     group_version: str
 
 
-class _Group(msgspec.Struct):
-    versions: list[_Version] = []
+class _ApiGroup(msgspec.Struct):
+    versions: list[_ApiVersion] = []
 
 
 class _GroupList(msgspec.Struct, tag_field="kind", tag="APIGroupList"):
-    groups: list[_Group]
+    groups: list[_ApiGroup]
 
 
-class _Resource(msgspec.Struct):
+class _ApiResource(msgspec.Struct):
     name: str
     namespaced: bool = False
 
 
 class _ResourceList(msgspec.Struct, tag_field="kind", tag="APIResourceList"):
-    resources: list[_Resource]
+    resources: list[_ApiResource]
 
 
 A = TypeVar("A", _GroupList, _ResourceList)

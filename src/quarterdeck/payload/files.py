@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from quarterdeck.payload.model import Problem
+from quarterdeck.payload.model import PayloadProblem
 
 IMAGE_REFERENCES = "image-references"
 RELEASE_METADATA = "release-metadata"
@@ -41,7 +41,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     sources: tuple[Source, ...]
     too_deep: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[PayloadProblem, ...]
 
 
 def list_files(directories: Sequence[Path]) -> Listing:
@@ -54,7 +54,7 @@ def list_files(directories: Sequence[Path]) -> Listing:
             lister.walk(root, root, top, depth=0)
         except (OSError, RuntimeError) as error:
             lister.problems.append(
-                Problem(
+                PayloadProblem(
                     file=printable(str(directory)),
                     message=f"cannot be read: {_reason(error)}",
                     remedy="name a directory with manifests",
@@ -67,7 +67,7 @@ def list_files(directories: Sequence[Path]) -> Listing:
     )
 
 
-def read_files(sources: Sequence[Source]) -> Iterator[tuple[Source, bytes | Problem]]:
+def read_files(sources: Sequence[Source]) -> Iterator[tuple[Source, bytes | PayloadProblem]]:
     """The bytes of each file, one at a time; it stops when the payload is too large."""
     total = 0
     for source in sources:
@@ -91,7 +91,7 @@ class _Lister:
     def __init__(self) -> None:
         self.sources: list[Source] = []
         self.too_deep: list[str] = []
-        self.problems: list[Problem] = []
+        self.problems: list[PayloadProblem] = []
 
     def walk(self, root: Path, directory: Path, shown: str, depth: int) -> None:
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
@@ -134,7 +134,7 @@ class _Lister:
             )
 
     def _refuse(self, path: str, message: str, remedy: str) -> None:
-        self.problems.append(Problem(file=printable(path), message=message, remedy=remedy))
+        self.problems.append(PayloadProblem(file=printable(path), message=message, remedy=remedy))
 
 
 def _real_path(entry: os.DirEntry[str]) -> Path:
@@ -142,19 +142,19 @@ def _real_path(entry: os.DirEntry[str]) -> Path:
     return Path(entry.path).resolve(strict=True) if entry.is_symlink() else Path(entry.path)
 
 
-def _read(source: Source) -> bytes | Problem:
+def _read(source: Source) -> bytes | PayloadProblem:
     try:
         with source.path.open("rb") as file:
             data = file.read(MAX_FILE + 1)
     except OSError as error:
-        return Problem(
+        return PayloadProblem(
             file=source.file, message=f"cannot be read: {_reason(error)}", remedy="make it readable"
         )
     return data if len(data) <= MAX_FILE else _too_large(source.file, "the file", MAX_FILE)
 
 
-def _too_large(file: str, what: str, limit: int) -> Problem:
-    return Problem(
+def _too_large(file: str, what: str, limit: int) -> PayloadProblem:
+    return PayloadProblem(
         file=file,
         message=f"{what} is larger than {limit >> 20} MiB",
         remedy="split it, or remove what is not a manifest",

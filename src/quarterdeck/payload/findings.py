@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from quarterdeck.payload.model import Manifest, Problem
+from quarterdeck.payload.model import Manifest, PayloadProblem
 
 
 class Severity(StrEnum):
@@ -70,7 +70,7 @@ def warning(
     return _finding(Severity.WARNING, code, manifest, path, value, message, remedy)
 
 
-def unreadable(problem: Problem) -> Finding:
+def unreadable(problem: PayloadProblem) -> Finding:
     """The finding for a problem of loading."""
     return Finding(
         severity=Severity.ERROR,

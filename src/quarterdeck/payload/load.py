@@ -25,7 +25,7 @@ from quarterdeck.payload.model import (
     Manifest,
     Payload,
     PayloadError,
-    Problem,
+    PayloadProblem,
     ReleaseMetadata,
 )
 from quarterdeck.payload.seal import Sealed, read_seal
@@ -50,7 +50,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The readable part of a payload, and the problems of the rest."""
 
     payload: Payload
-    problems: tuple[Problem, ...]
+    problems: tuple[PayloadProblem, ...]
 
 
 def load_payload(
@@ -63,7 +63,7 @@ def load_payload(
     seal = None
     if sealed:
         sums = read_seal(directory)
-        if isinstance(sums, Problem):
+        if isinstance(sums, PayloadProblem):
             raise PayloadError((sums,))
         seal = Sealed(sums)
     reading = read_payload([directory], release=release, profile=profile, seal=seal)
@@ -83,7 +83,7 @@ def read_payload(
     listing = list_files(directories)
     reader = _PayloadReader(release or KnownRelease(), profile, list(listing.problems))
     for source, data in read_files(sorted(listing.sources, key=_order)):
-        if isinstance(data, Problem):
+        if isinstance(data, PayloadProblem):
             reader.problems.append(data)
         elif seal and (problem := seal.problem_with(source.file, data)):
             reader.problems.append(problem)
@@ -116,7 +116,7 @@ def _order(source: Source) -> tuple[bool, bool, int, str, str, str]:
 
 
 class _PayloadReader:
-    def __init__(self, release: KnownRelease, profile: str, problems: list[Problem]) -> None:
+    def __init__(self, release: KnownRelease, profile: str, problems: list[PayloadProblem]) -> None:
         self.release = release
         self.problems = problems
         self.manifests: list[Manifest] = []
@@ -256,7 +256,9 @@ class _PayloadReader:
         self, source: Source, document: int | None, line: int | None, message: str, remedy: str
     ) -> None:
         self.problems.append(
-            Problem(file=source.file, document=document, line=line, message=message, remedy=remedy)
+            PayloadProblem(
+                file=source.file, document=document, line=line, message=message, remedy=remedy
+            )
         )
 
 

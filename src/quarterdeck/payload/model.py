@@ -110,7 +110,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         return self.references.get(directory.rpartition("/")[0])
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a file or one of its documents cannot be used."""
 
     file: str
@@ -128,6 +128,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class PayloadError(Exception):
     """A payload cannot be loaded; it has all problems of its files."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[PayloadProblem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems

@@ -25,7 +25,7 @@ from quarterdeck.payload.files import (
 )
 from quarterdeck.payload.images import is_image
 from quarterdeck.payload.load import load_payload
-from quarterdeck.payload.model import KnownRelease, Payload, Problem, ReleaseMetadata
+from quarterdeck.payload.model import KnownRelease, Payload, PayloadProblem, ReleaseMetadata
 from quarterdeck.payload.seal import SUMS
 from quarterdeck.strict_yaml import decode_yaml
 from quarterdeck.strict_yaml.documents import Document, Refusal
@@ -50,7 +50,7 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
     """All available releases, newest first, and the problems of the others."""
 
     offers: tuple[Offer, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[PayloadProblem, ...] = ()
 
     def by_version(self, version: str) -> Offer | None:
         """The release of this version."""
@@ -115,19 +115,21 @@ def version_hash(payload: Payload) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_each(root: Path) -> Iterator[Offer | Problem]:
+def _read_each(root: Path) -> Iterator[Offer | PayloadProblem]:
     try:
         directories = sorted(
             entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith(".")
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        yield Problem(file=printable(str(root)), message=f"cannot be read: {reason}", remedy=LAYOUT)
+        yield PayloadProblem(
+            file=printable(str(root)), message=f"cannot be read: {reason}", remedy=LAYOUT
+        )
         return
     if not directories:
-        yield Problem(file=printable(str(root)), message="no releases in it", remedy=LAYOUT)
+        yield PayloadProblem(file=printable(str(root)), message="no releases in it", remedy=LAYOUT)
     if len(directories) > MAX_RELEASES:
-        yield Problem(
+        yield PayloadProblem(
             file=printable(str(root)),
             message=f"more than {MAX_RELEASES} directories",
             remedy="remove releases that nobody updates to",
@@ -137,7 +139,7 @@ def _read_each(root: Path) -> Iterator[Offer | Problem]:
         yield _read_one(directory)
 
 
-def _read_one(directory: Path) -> Offer | Problem:
+def _read_one(directory: Path) -> Offer | PayloadProblem:
     name = _metadata_name(directory)
     sources = [
         source
@@ -145,34 +147,40 @@ def _read_one(directory: Path) -> Offer | Problem:
         if source.name == RELEASE_METADATA and not source.directory
     ]
     for _, data in read_files(sources):
-        if isinstance(data, Problem):
+        if isinstance(data, PayloadProblem):
             return msgspec.structs.replace(data, file=name)
         return _offer(directory, name, data.decode("utf-8-sig", "replace"))
-    return Problem(
+    return PayloadProblem(
         file=name,
         message="not there, or not a regular file",
         remedy="write one with the release's version",
     )
 
 
-def _offer(directory: Path, name: str, text: str) -> Offer | Problem:
+def _offer(directory: Path, name: str, text: str) -> Offer | PayloadProblem:
     documents = list(decode_yaml(text))
     if len(documents) != 1:
-        return Problem(file=name, message=f"{len(documents)} documents", remedy="write exactly one")
+        return PayloadProblem(
+            file=name, message=f"{len(documents)} documents", remedy="write exactly one"
+        )
     match documents[0]:
         case Refusal(number, line, message, remedy):
-            return Problem(file=name, document=number, line=line, message=message, remedy=remedy)
+            return PayloadProblem(
+                file=name, document=number, line=line, message=message, remedy=remedy
+            )
         case Document(number, line, value):
             try:
                 said = msgspec.convert(value, ReleaseMetadata)
             except msgspec.ValidationError as error:
-                return Problem(
+                return PayloadProblem(
                     file=name, document=number, line=line, message=str(error), remedy="correct it"
                 )
             return _checked(directory, name, line, said)
 
 
-def _checked(directory: Path, name: str, line: int, said: ReleaseMetadata) -> Offer | Problem:
+def _checked(
+    directory: Path, name: str, line: int, said: ReleaseMetadata
+) -> Offer | PayloadProblem:
     parsed = parse_version(said.version)
     if parsed is None:
         return _no_version(name, line, "version", said.version)
@@ -190,8 +198,8 @@ def _checked(directory: Path, name: str, line: int, said: ReleaseMetadata) -> Of
     )
 
 
-def _bad_image(name: str, line: int, value: str) -> Problem:
-    return Problem(
+def _bad_image(name: str, line: int, value: str) -> PayloadProblem:
+    return PayloadProblem(
         file=name,
         document=1,
         line=line,
@@ -200,8 +208,8 @@ def _bad_image(name: str, line: int, value: str) -> Problem:
     )
 
 
-def _no_version(name: str, line: int, field: str, value: str) -> Problem:
-    return Problem(
+def _no_version(name: str, line: int, field: str, value: str) -> PayloadProblem:
+    return PayloadProblem(
         file=name,
         document=1,
         line=line,
@@ -210,8 +218,8 @@ def _no_version(name: str, line: int, field: str, value: str) -> Problem:
     )
 
 
-def _twice(offer: Offer) -> Problem:
-    return Problem(
+def _twice(offer: Offer) -> PayloadProblem:
+    return PayloadProblem(
         file=_metadata_name(offer.directory),
         message=f"another directory has the version {offer.release.version} too",
         remedy="keep one of the two",

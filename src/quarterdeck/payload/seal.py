@@ -19,7 +19,7 @@ from quarterdeck.payload.files import (
     printable,
     read_files,
 )
-from quarterdeck.payload.model import PayloadError, Problem
+from quarterdeck.payload.model import PayloadError, PayloadProblem
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"(?P<hash>[0-9a-f]{64}) [ *](?P<file>[^\n]+)\Z")
@@ -34,7 +34,7 @@ def seal(directory: Path) -> int:
     listing = list_files([directory])
     lines, problems = [], list(listing.problems)
     for source, data in read_files(listing.sources):
-        if isinstance(data, Problem):
+        if isinstance(data, PayloadProblem):
             problems.append(data)
         else:
             lines.append(f"{hashlib.sha256(data).hexdigest()}  {source.file}\n")
@@ -46,7 +46,7 @@ def seal(directory: Path) -> int:
     return len(lines)
 
 
-def read_seal(directory: Path) -> Mapping[str, str] | Problem:
+def read_seal(directory: Path) -> Mapping[str, str] | PayloadProblem:
     """The hashes by file, from the list; a problem if the list cannot be read."""
     try:
         with (directory / SUMS).open("rb") as file:
@@ -59,7 +59,9 @@ def read_seal(directory: Path) -> Mapping[str, str] | Problem:
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.match(line)
         if match is None:
-            return Problem(file=SUMS, line=number, message="not a hash and a file", remedy=_REMEDY)
+            return PayloadProblem(
+                file=SUMS, line=number, message="not a hash and a file", remedy=_REMEDY
+            )
         sums[match["file"].removeprefix("./")] = match["hash"]
     return sums
 
@@ -71,7 +73,7 @@ class Sealed:
         self._sums = sums
         self._read: set[str] = set()
 
-    def problem_with(self, file: str, data: bytes) -> Problem | None:
+    def problem_with(self, file: str, data: bytes) -> PayloadProblem | None:
         """The problem of a file's content; None if it matches the list."""
         self._read.add(file)
         wanted = self._sums.get(file)
@@ -81,7 +83,7 @@ class Sealed:
             return _problem(file, f"not as {SUMS} says: it was changed, or only half copied")
         return None
 
-    def missing(self) -> tuple[Problem, ...]:
+    def missing(self) -> tuple[PayloadProblem, ...]:
         """A problem for each listed file that was not read."""
         return tuple(
             _problem(file, f"not there, but listed in {SUMS}")
@@ -91,5 +93,5 @@ class Sealed:
         )
 
 
-def _problem(file: str, message: str) -> Problem:
-    return Problem(file=printable(file), message=message, remedy=_REMEDY)
+def _problem(file: str, message: str) -> PayloadProblem:
+    return PayloadProblem(file=printable(file), message=message, remedy=_REMEDY)

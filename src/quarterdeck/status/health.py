@@ -47,7 +47,7 @@ NEED_ATTENTION = frozenset(
 """The states in which an administrator has to act."""
 
 
-class CheckerMark(StrEnum):
+class ConditionMark(StrEnum):
     """What the text of the staleness checker in a condition means."""
 
     CHECKING = "checking"
@@ -65,12 +65,12 @@ class SeenCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     """The operator's own message."""
     since: datetime | None
-    mark: CheckerMark | None = None
+    mark: ConditionMark | None = None
     silence: str | None = None
     """How long the operator had not answered at the verdict: `20 minutes`."""
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class OperatorHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The state of an operator, and its conditions."""
 
     name: str
@@ -109,7 +109,9 @@ _DECISIVE = {
 }
 
 
-def health_of(cluster_operator: Object, *, keep_upgradeable_false: bool | None = None) -> Health:
+def health_of(
+    cluster_operator: Object, *, keep_upgradeable_false: bool | None = None
+) -> OperatorHealth:
     """The health of an operator; without conditions its state is unknown.
 
     `keep_upgradeable_false` is whether the checker keeps an Upgradeable=False; None if unknown.
@@ -118,10 +120,10 @@ def health_of(cluster_operator: Object, *, keep_upgradeable_false: bool | None =
     said = tuple(plain_conditions(status.get("conditions") or ()))
     conditions = tuple(_seen(one) for one in said)
     stale = is_stale(said, keep_upgradeable_false=keep_upgradeable_false)
-    return Health(
+    return OperatorHealth(
         name=cluster_operator["metadata"]["name"],
         state=_state({one.type: one.status for one in said}, stale=stale),
-        checking=any(one.mark is CheckerMark.CHECKING for one in conditions),
+        checking=any(one.mark is ConditionMark.CHECKING for one in conditions),
         versions={one["name"]: one["version"] for one in status.get("versions") or ()},
         conditions=conditions,
         related_objects=tuple(status.get("relatedObjects") or ()),
@@ -130,7 +132,7 @@ def health_of(cluster_operator: Object, *, keep_upgradeable_false: bool | None =
     )
 
 
-def worst_first(operators: Iterable[Health]) -> list[Health]:
+def worst_first(operators: Iterable[OperatorHealth]) -> list[OperatorHealth]:
     """The operators by state, the worst first, then by name."""
     return sorted(operators, key=lambda one: (ORDER.index(one.state), one.name))
 
@@ -156,19 +158,19 @@ def _seen(one: PlainCondition) -> SeenCondition:
     return SeenCondition(
         type=one.type,
         status=one.status,
-        last_known=(recorded_status(one.message) if mark is CheckerMark.STALE else None)
+        last_known=(recorded_status(one.message) if mark is ConditionMark.STALE else None)
         or one.status,
         reason=one.reason,
         message=original(one.message) if mark else one.message,
         since=one.last_transition_time,
         mark=mark,
-        silence=recorded_silence(one.message) if mark is CheckerMark.STALE else None,
+        silence=recorded_silence(one.message) if mark is ConditionMark.STALE else None,
     )
 
 
-def _mark(type_: str, status: str, message: str) -> CheckerMark | None:
+def _mark(type_: str, status: str, message: str) -> ConditionMark | None:
     if type_ not in CHECKED:
         return None
     if is_checking(message):
-        return CheckerMark.CHECKING
-    return CheckerMark.STALE if is_verdict(status, message) else None
+        return ConditionMark.CHECKING
+    return ConditionMark.STALE if is_verdict(status, message) else None

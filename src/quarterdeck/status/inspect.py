@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import Cache, Client, NotFound
-from quarterdeck.status.health import Health, health_of, worst_first
+from quarterdeck.status.health import OperatorHealth, health_of, worst_first
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 NO_DEFINITION = (
@@ -33,7 +33,7 @@ class CannotInspect(Exception):  # noqa: N818 - reads as what happened
 
 async def operators(
     client: Client, name: str | None = None, keeps: Keeps = _unknown
-) -> list[Health]:
+) -> list[OperatorHealth]:
     """All operators, the worst first, or only the one with this name."""
     judged = await _judged(await _list(client), keeps)
     if name is None:
@@ -50,7 +50,7 @@ async def watch(
     name: str | None = None,
     refresh: float | None = None,
     keeps: Keeps = _unknown,
-) -> AsyncGenerator[list[Health], None]:
+) -> AsyncGenerator[list[OperatorHealth], None]:
     """The operators now, and again at each change or after `refresh` seconds.
 
     It waits for an operator that does not exist yet.
@@ -84,7 +84,7 @@ async def _list(client: Client) -> list[Object]:
         raise CannotInspect(NO_DEFINITION) from None
 
 
-async def _judged(found: Iterable[Object], keeps: Keeps) -> list[Health]:
+async def _judged(found: Iterable[Object], keeps: Keeps) -> list[OperatorHealth]:
     objects = list(found)
     judged = [health_of(one) for one in objects]
     if any(one.depends_on_keeping for one in judged):

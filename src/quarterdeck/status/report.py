@@ -24,7 +24,7 @@ LISTED_TROUBLES = 5
 """The most troubles that a message lists."""
 
 
-class _Status(Protocol):
+class _StatusWithConditions(Protocol):
     @property
     def conditions(self) -> tuple[Condition, ...]: ...
 
@@ -36,7 +36,7 @@ class _Conditioned(Protocol):
     def metadata(self) -> ObjectMeta: ...
 
     @property
-    def status(self) -> _Status: ...
+    def status(self) -> _StatusWithConditions: ...
 
 
 class Retired(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from quarterdeck.controller import Manager, Operator, Process, Settings, Timing
+from quarterdeck.controller import Manager, Operator, Process, ProcessSettings, Timing
 from quarterdeck.kube import load_kubeconfig
 
 LIMIT = 60.0
@@ -24,7 +24,7 @@ def operator(name: str, setup: Callable[[Manager], None], namespace: str = "defa
 def make_process(
     kubeconfig: Path, operators: list[Operator], namespace: str, election: Timing | None = None
 ) -> Process:
-    settings = Settings(
+    settings = ProcessSettings(
         identity="test",
         namespace=namespace,
         election=election,

@@ -19,8 +19,8 @@ from quarterdeck.controller import (
     Controller,
     Manager,
     Process,
+    ProcessSettings,
     Result,
-    Settings,
     Timing,
     Watch,
 )
@@ -93,7 +93,7 @@ class Deciding:
 
 
 def second_replica(proxy: FaultProxy, deciding: Deciding, namespace: str) -> Process:
-    settings = Settings(
+    settings = ProcessSettings(
         identity="second",
         namespace=namespace,
         election=QUICK,

@@ -20,9 +20,9 @@ from quarterdeck.controller import (
     Manager,
     Operator,
     Process,
+    ProcessSettings,
     Result,
     Selection,
-    Settings,
     Timing,
     Watch,
 )
@@ -114,7 +114,7 @@ class Cluster:
         release: str = "",
         election: Timing | None = None,
     ) -> AsyncIterator["asyncio.Task[None]"]:
-        settings = Settings(
+        settings = ProcessSettings(
             identity=f"test-{len(self.reporters)}",
             election=election,
             probe_address="127.0.0.1:0",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from quarterdeck.status.health import (
     ORDER,
-    CheckerMark,
-    Health,
+    ConditionMark,
+    OperatorHealth,
     OperatorState,
     health_of,
     worst_first,
@@ -38,13 +38,13 @@ def cluster_operator(name: str = "x", **statuses: str) -> dict[str, Any]:
     }
 
 
-def marked(mark: CheckerMark, obj: dict[str, Any], *types: str) -> dict[str, Any]:
+def marked(mark: ConditionMark, obj: dict[str, Any], *types: str) -> dict[str, Any]:
     """The object after the checker wrote to these conditions; all that it looks at without any."""
 
     def write(one: dict[str, Any]) -> dict[str, Any]:
         if one["type"] not in (types or CHECKED):
             return one
-        if mark is CheckerMark.CHECKING:
+        if mark is ConditionMark.CHECKING:
             return one | {"message": checking_message(one["message"])}
         verdict = verdict_message(one["message"], one["status"], 1200)
         return one | {"status": "Unknown", "message": verdict}
@@ -101,14 +101,14 @@ def test_one_without_conditions_that_count_is_unknown() -> None:
 
 
 def test_a_checked_one_is_as_well_as_it_says() -> None:
-    found = health_of(marked(CheckerMark.CHECKING, cluster_operator(**WELL)))
+    found = health_of(marked(ConditionMark.CHECKING, cluster_operator(**WELL)))
     assert (found.state, found.checking) == (OperatorState.WELL, True)
     assert found.decisive_condition is not None
     assert found.decisive_condition.message == "Available is True"
 
 
 def test_one_that_was_given_up_is_stale_and_says_what_was_known() -> None:
-    found = health_of(marked(CheckerMark.STALE, cluster_operator(**WELL, Disabled="True")))
+    found = health_of(marked(ConditionMark.STALE, cluster_operator(**WELL, Disabled="True")))
     assert (found.state, found.checking) == (OperatorState.STALE, False)
     assert [one.last_known for one in found.conditions] == [*WELL.values(), "True"]
     assert found.conditions[0].silence == "20 minutes"
@@ -116,12 +116,14 @@ def test_one_that_was_given_up_is_stale_and_says_what_was_known() -> None:
 
 
 def test_one_that_answered_in_part_is_not_stale() -> None:
-    found = health_of(marked(CheckerMark.STALE, cluster_operator(**WELL), "Degraded"))
+    found = health_of(marked(ConditionMark.STALE, cluster_operator(**WELL), "Degraded"))
     assert found.state is OperatorState.UNKNOWN
 
 
 def test_texts_of_the_checker_on_other_conditions_are_the_operators_own() -> None:
-    found = health_of(marked(CheckerMark.CHECKING, cluster_operator(**WELL, Other="True"), "Other"))
+    found = health_of(
+        marked(ConditionMark.CHECKING, cluster_operator(**WELL, Other="True"), "Other")
+    )
     assert not found.checking
 
 
@@ -132,14 +134,16 @@ def test_broken_entries_are_shown_as_far_as_they_go() -> None:
 
 
 healths = st.builds(
-    lambda name, state: Health(name=name, state=state, checking=False, versions={}, conditions=()),
+    lambda name, state: OperatorHealth(
+        name=name, state=state, checking=False, versions={}, conditions=()
+    ),
     st.sampled_from("abcdef"),
     st.sampled_from(OperatorState),
 )
 
 
 @given(st.lists(healths))
-def test_the_worst_come_first_and_then_by_name(many: list[Health]) -> None:
+def test_the_worst_come_first_and_then_by_name(many: list[OperatorHealth]) -> None:
     shown = worst_first(many)
     assert sorted(map(str, shown)) == sorted(map(str, many))
     ranks = [(ORDER.index(one.state), one.name) for one in shown]

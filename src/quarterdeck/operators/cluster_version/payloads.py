@@ -10,7 +10,7 @@ import msgspec
 from quarterdeck.payload.model import (
     Payload,
     PayloadError,
-    Problem,
+    PayloadProblem,
 )
 from quarterdeck.payload.releases import (
     Offer,
@@ -72,7 +72,7 @@ class Payloads:
 
     def _read(self) -> Releases:
         if self._directory is None:
-            problem = Problem(
+            problem = PayloadProblem(
                 file="--releases", message="no directory was named", remedy="name one"
             )
             return Releases(problems=(problem,))

@@ -20,7 +20,7 @@ from quarterdeck.payload.model import (
     KnownRelease,
     Payload,
     PayloadError,
-    Problem,
+    PayloadProblem,
 )
 from quarterdeck.payload.releases import Offer, Releases
 from quarterdeck.payload.seal import seal
@@ -28,7 +28,7 @@ from quarterdeck.payload.seal import seal
 LATER = START + timedelta(hours=1)
 KNOWN = Releases(offers=(offer("1.1.0", "1.0.0"), offer("1.0.0")))
 BROKEN = PayloadError(
-    tuple(Problem(file=f"{n}.yaml", line=n, message="no", remedy="mend") for n in range(9))
+    tuple(PayloadProblem(file=f"{n}.yaml", line=n, message="no", remedy="mend") for n in range(9))
 )
 
 
@@ -94,7 +94,7 @@ async def test_a_release_that_cannot_be_read_is_not_applied(history: History) ->
 async def test_a_release_that_is_not_there_is_told_with_what_could_not_be_read(
     history: History,
 ) -> None:
-    problem = Problem(file="x/release-metadata", message="empty", remedy="fill it")
+    problem = PayloadProblem(file="x/release-metadata", message="empty", remedy="fill it")
     decision = await decided(history, known=Releases(problems=(problem,)))
     assert decision.loaded is None
     assert decision.unusable is not None

@@ -16,7 +16,7 @@ from quarterdeck.operators.cluster_version.version.updates import (
     UpdateRequest,
     judge,
 )
-from quarterdeck.payload.model import Problem
+from quarterdeck.payload.model import PayloadProblem
 from quarterdeck.payload.releases import Releases
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
@@ -193,7 +193,9 @@ def test_a_version_that_is_not_understood_counts_as_a_minor_update() -> None:
 
 
 def test_an_unknown_release_may_be_one_that_could_not_be_read() -> None:
-    broken = Problem(file="3/release-metadata", line=1, message="not YAML", remedy="correct it")
+    broken = PayloadProblem(
+        file="3/release-metadata", line=1, message="not YAML", remedy="correct it"
+    )
     outcome = refused(judged(Update(version="3.0.0"), known=Releases(problems=(broken,))))
     assert "3/release-metadata:1: not YAML; correct it" in str(outcome)
 
