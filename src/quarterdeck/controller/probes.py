@@ -10,13 +10,14 @@ Requests are answered later, while the first lists are under way.
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from quarterdeck import log as logs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prometheus_client import CollectorRegistry
 
     from quarterdeck.controller.probe_server import Readiness
@@ -77,15 +78,6 @@ class Probes:
 def _load() -> None:
     importlib.import_module("quarterdeck.controller.probe_server")
     logs.prepare()
-
-
-@asynccontextmanager
-async def serve_probes(
-    address: str, readiness: "Readiness", registry: "CollectorRegistry"
-) -> AsyncIterator[str]:
-    """Serve while the context lasts; give the address, with the chosen port for port 0."""
-    async with Probes(address) as probes:
-        yield await probes.serve(readiness, registry)
 
 
 def parse_address(address: str) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHead
 from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.cache import Cache
 from quarterdeck.kube.client import Client, ListResult
-from quarterdeck.kube.compare import covers, differences, needs_apply, owned_fields, unsettled
+from quarterdeck.kube.compare import covers, differences, owned_fields, unsettled
 from quarterdeck.kube.connection import Connection, in_cluster
 from quarterdeck.kube.errors import (
     AlreadyExists,
@@ -72,7 +72,6 @@ __all__ = [
     "differences",
     "in_cluster",
     "load_kubeconfig",
-    "needs_apply",
     "owned_fields",
     "parse_selector",
     "unsettled",

@@ -41,11 +41,6 @@ _SHARED_MAPS = frozenset(
 )
 
 
-def needs_apply(live: Object, desired: Object, manager: str, subresource: str = "") -> bool:
-    """Whether an apply of `desired` would change the object or the ownership of its fields."""
-    return next(unsettled(live, desired, manager, subresource), None) is not None
-
-
 def unsettled(live: Object, desired: Object, manager: str, subresource: str = "") -> Iterator[str]:
     """The paths of the fields that are not as desired or no longer desired; none if settled."""
     return chain(*_differences(live, desired, manager, subresource))

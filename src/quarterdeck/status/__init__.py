@@ -9,7 +9,6 @@ from quarterdeck.status.conditions import (
     remove_conditions,
     set_condition,
 )
-from quarterdeck.status.entries import merge_related_objects, merge_versions
 from quarterdeck.status.report import (
     Report,
     Retired,
@@ -35,8 +34,6 @@ __all__ = [
     "healthy",
     "inertia_ends",
     "merge_conditions",
-    "merge_related_objects",
-    "merge_versions",
     "remove_conditions",
     "set_condition",
     "union_condition",

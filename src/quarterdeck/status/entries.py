@@ -7,8 +7,6 @@ entries changes nothing. An entry is removed only if the caller names it.
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from quarterdeck.api.config_v1 import ObjectReference, OperandVersion
-
 E = TypeVar("E")
 
 
@@ -33,24 +31,3 @@ def merged(
             continue
         kept.append(entry)
     return (*kept, *(entry for of, entry in waiting.items() if of not in unwanted))
-
-
-def merge_versions(
-    old: Iterable[OperandVersion], new: Iterable[OperandVersion], removed: Iterable[str] = ()
-) -> tuple[OperandVersion, ...]:
-    """The versions with these added or updated; one is removed only if it is named."""
-    return merged(old, new, lambda version: version.name, removed)
-
-
-def merge_related_objects(
-    old: Iterable[ObjectReference],
-    new: Iterable[ObjectReference],
-    removed: Iterable[ObjectReference] = (),
-) -> tuple[ObjectReference, ...]:
-    """The related objects with these added; one is removed only if it is named."""
-    return merged(old, new, reference_key, map(reference_key, removed))
-
-
-def reference_key(reference: ObjectReference) -> Hashable:
-    """What identifies a reference; no namespace and an empty namespace are the same."""
-    return (reference.group, reference.resource, reference.namespace or "", reference.name)

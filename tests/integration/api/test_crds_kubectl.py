@@ -49,7 +49,7 @@ def test_the_crds_are_established_under_their_names(cluster: ControlPlane) -> No
 
 def test_explain_says_what_the_log_level_does(cluster: ControlPlane) -> None:
     explained = cluster.kubectl("explain", "clusterversionoperator.spec").stdout
-    assert "How the cluster version operator is to run." in explained
+    assert "The configuration of the cluster version operator." in explained
     assert "operatorLogLevel\t<string>" in explained
     assert "- Debug: each decision, and why a manifest was skipped." in explained
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from quarterdeck.api.meta import CONFIG_MAPS, CRDS, DEPLOYMENTS, SECRETS, Object, foreign
-from quarterdeck.kube import Client, NotFound, differences, load_kubeconfig, needs_apply
+from quarterdeck.kube import Client, NotFound, differences, load_kubeconfig
 from quarterdeck.kube.compare import unsettled
 
 ME = "settled-test"
@@ -253,7 +253,7 @@ async def test_a_change_is_noticed_and_one_apply_settles_it(
     desired = deployment(namespace)
     live = await client.apply(DEPLOYMENTS, desired, field_manager=ME)
     change(desired)
-    assert needs_apply(live, desired, ME)
+    assert list(unsettled(live, desired, ME))
     live = await client.apply(DEPLOYMENTS, desired, field_manager=ME)
     assert list(unsettled(live, desired, ME)) == []
 
@@ -264,7 +264,7 @@ async def test_a_created_field_that_is_no_longer_wanted_is_a_leftover(
     desired = deployment(namespace)
     live = await client.create(DEPLOYMENTS, desired, field_manager=ME)
     remove_env(desired)
-    assert needs_apply(live, desired, ME)
+    assert list(unsettled(live, desired, ME))
     assert differences(live, desired, ME)[1]
 
 

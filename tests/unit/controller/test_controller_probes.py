@@ -2,14 +2,25 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 
 from quarterdeck.api.meta import Key
 from quarterdeck.controller.metrics import BOUNDS, ControllerFigures, Histogram, Metrics
-from quarterdeck.controller.probes import ProbeAddressError, Probes, parse_address, serve_probes
+from quarterdeck.controller.probes import ProbeAddressError, Probes, parse_address
 from quarterdeck.controller.queue import Queue
+
+
+@asynccontextmanager
+async def serve_probes(
+    address: str, readiness: Callable[[], Mapping[str, str]], registry: CollectorRegistry
+) -> AsyncIterator[str]:
+    async with Probes(address) as probes:
+        yield await probes.serve(readiness, registry)
 
 
 async def fetch(address: str, path: str) -> tuple[int, str]:

@@ -19,10 +19,9 @@ from quarterdeck.status import (
     failing,
     healthy,
     merge_conditions,
-    merge_related_objects,
-    merge_versions,
     remove_conditions,
 )
+from quarterdeck.status.entries import merged
 from quarterdeck.status.report import LISTED_TROUBLES, desired_status
 from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
@@ -239,23 +238,31 @@ def test_merging_typed_conditions_is_setting_them_one_by_one(
     assert list(remove_conditions(merged, gone)) == rest
 
 
+def by_name(version: OperandVersion) -> str:
+    return version.name
+
+
+def itself(reference: ObjectReference) -> ObjectReference:
+    return reference
+
+
 @given(versions, versions)
 def test_versions_are_added_and_updated_and_removed_only_when_asked(
     old: tuple[OperandVersion, ...], new: tuple[OperandVersion, ...]
 ) -> None:
-    merged = merge_versions(old, new)
-    assert merge_versions(merged, new) == merged
-    assert {it.name: it.version for it in merged} == (
+    found = merged(old, new, by_name)
+    assert merged(found, new, by_name) == found
+    assert {it.name: it.version for it in found} == (
         {it.name: it.version for it in old} | {it.name: it.version for it in new}
     )
-    assert merge_versions(merged, (), [it.name for it in merged]) == ()
+    assert merged(found, (), by_name, [it.name for it in found]) == ()
 
 
 @given(references, references)
 def test_related_objects_are_added_once(
     old: tuple[ObjectReference, ...], new: tuple[ObjectReference, ...]
 ) -> None:
-    merged = merge_related_objects(old, new)
-    assert set(merged) == {*old, *new}
-    assert len(set(merged)) == len(merged)
-    assert merge_related_objects(merged, (), new) == tuple(it for it in old if it not in new)
+    found = merged(old, new, itself)
+    assert set(found) == {*old, *new}
+    assert len(set(found)) == len(found)
+    assert merged(found, (), itself, new) == tuple(it for it in old if it not in new)
