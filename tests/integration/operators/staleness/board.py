@@ -23,7 +23,7 @@ OPERATOR = "their-operator"
 TYPES = ("Degraded", "Available", "Progressing", "Upgradeable")
 CONDITIONS = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions"
 """Where the definition of ClusterOperator describes them."""
-_COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
+COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 
 
 def conditions(message: str = "all is well", **statuses: str) -> list[Object]:
@@ -48,7 +48,7 @@ class Board:
         """A ClusterOperator with these conditions."""
         body = cluster_operator(name)
         body["metadata"] |= metadata
-        self._ok(self._requests.send("POST", _COLLECTION, json.dumps(body).encode()))
+        self._ok(self._requests.send("POST", COLLECTION, json.dumps(body).encode()))
         self.say(name, conditions() if said is None else said)
 
     def say(self, name: str, said: list[Object], manager: str = OPERATOR, **status: Any) -> Object:
@@ -59,7 +59,7 @@ class Board:
     def takes(self, message: str) -> bool:
         """Whether the API server lets a condition with this message in."""
         body = json.dumps(cluster_operator("trial")).encode()
-        self._requests.send("POST", _COLLECTION, body)
+        self._requests.send("POST", COLLECTION, body)
         taken = self._patch("trial", {"status": {"conditions": conditions(message)}}, OPERATOR).ok
         self.delete("trial")
         return taken
@@ -75,14 +75,14 @@ class Board:
                 refused = size
 
     def get(self, name: str) -> Object:
-        return self._ok(self._requests.send("GET", f"{_COLLECTION}/{name}")).json()  # type: ignore[no-any-return]
+        return self._ok(self._requests.send("GET", f"{COLLECTION}/{name}")).json()  # type: ignore[no-any-return]
 
     def delete(self, name: str) -> None:
-        self._ok(self._requests.send("DELETE", f"{_COLLECTION}/{name}"))
+        self._ok(self._requests.send("DELETE", f"{COLLECTION}/{name}"))
 
     def exists(self, name: str) -> bool:
         """Whether it is there."""
-        return self._requests.send("GET", f"{_COLLECTION}/{name}").ok
+        return self._requests.send("GET", f"{COLLECTION}/{name}").ok
 
     def said(self, name: str) -> list[Object]:
         return self.get(name)["status"]["conditions"]  # type: ignore[no-any-return]
@@ -201,13 +201,13 @@ class Board:
             except AssertionError:
                 return False  # 503: the storage of the old definition was just taken down
             finally:
-                self._requests.send("DELETE", f"{_COLLECTION}/trial")
+                self._requests.send("DELETE", f"{COLLECTION}/trial")
             return (owned == {}) is (kind == "atomic")
 
         eventually(served, f"conditions are {kind}")
 
     def _patch(self, name: str, body: Object, manager: str) -> ComponentResponse:
-        path = f"{_COLLECTION}/{name}/status?fieldManager={manager}"
+        path = f"{COLLECTION}/{name}/status?fieldManager={manager}"
         return self._requests.send(
             "PATCH", path, json.dumps(body).encode(), "application/merge-patch+json"
         )

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.operators.staleness.board import CONDITIONS, RBAC, USER, Board
+from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, RBAC, USER, Board
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.testing.operator_process import StartOperator, operator_processes
-from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.waiting import eventually
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+PUBLISHED = "/api/v1/namespaces/kube-system/configmaps/quarterdeck-staleness"
 
 
 @pytest.fixture
@@ -30,14 +33,30 @@ def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterat
         yield start
 
 
+@pytest.fixture(scope="module")
+def small_plane(
+    control_plane_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Only etcd and the API server, with the resource types; the tests of a file share it."""
+    state = tmp_path_factory.mktemp("staleness")
+    made = ControlPlane(state, control_plane_binaries, durable=False, audit=True)
+    try:
+        made.start("etcd", "kube-apiserver")
+        install_own_definitions(made.requests())
+        yield made
+    finally:
+        made.close()
+
+
 @pytest.fixture
-def plane(new_control_plane: NewControlPlane) -> ControlPlane:
-    """Only etcd and the API server, with the resource types and the checker's rights."""
-    made = new_control_plane(started=False, audit=True)
-    made.start("etcd", "kube-apiserver")
-    install_own_definitions(made.requests())
-    made.kubectl("apply", "--server-side", f"--filename={RBAC}")
-    return made
+def plane(small_plane: ControlPlane) -> ControlPlane:
+    """The small control plane with the checker's rights, and nothing that checkers look at."""
+    small_plane.start("etcd", "kube-apiserver")
+    small_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
+    for path in (COLLECTION, EVENTS, PUBLISHED):
+        answer = small_plane.requests().send("DELETE", path)
+        assert answer.ok or answer.status == 404, answer.body.decode()
+    return small_plane
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_the_certificate_of_the_document_is_the_checkers(
     assert run(here).returncode == 0
     board.create("dead")
     access = f"--kubeconfig={tmp_path / 'kubeconfig'}"
-    options = ["--operator=staleness", "--interval=2s", "--grace=0s", access]
+    options = ["--operator=staleness", "--interval=1s", "--grace=0s", access]
     checker = OperatorProcess(options, tmp_path / "checker.log")
     try:
         board.wait_given_up("dead")

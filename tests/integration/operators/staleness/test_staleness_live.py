@@ -8,7 +8,9 @@ from tests.integration.operators.staleness.board import OPERATOR, Board, conditi
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
 
-QUICK = ("--interval=2s", "--grace=0s")
+QUICK = ("--interval=1s", "--grace=0s")
+UNHURRIED = ("--interval=2s", "--grace=0s")
+"""For what has to happen within an interval, on a busy machine too."""
 
 
 @pytest.mark.slow
@@ -23,7 +25,7 @@ def test_a_dead_operator_is_asked_then_given_up_and_recovers_by_itself(
     board.wait_given_up("dead")
     said = {one["type"]: one for one in board.said("dead")}
     assert said["Available"]["message"] == (
-        "Operator has not updated this condition for more than 4 seconds, "
+        "Operator has not updated this condition for more than 2 seconds, "
         'last known condition state was "True", original message: fine'
     )
     assert {one["status"] for kind, one in said.items() if kind != "Disabled"} == {"Unknown"}
@@ -53,20 +55,20 @@ def test_a_checker_killed_and_started_again_at_every_step_changes_nothing(
 ) -> None:
     """Each write is made once, whoever makes it, and after it there is nothing left to write."""
     board.create("dead")
-    began = checker(*QUICK)
+    began = checker(*UNHURRIED)
     began.logged("controller started")
     began.kill()
-    asks = checker(*QUICK)
+    asks = checker(*UNHURRIED)
     board.wait_challenged("dead")
     asks.kill()
     asked = board.get("dead")
-    looks = checker(*QUICK)
+    looks = checker(*UNHURRIED)
     looks.logged("caches synced")
     looks.kill()
-    gives_up = checker(*QUICK)
+    gives_up = checker(*UNHURRIED)
     board.wait_given_up("dead")
     gives_up.kill()
-    last = checker(*QUICK)
+    last = checker(*UNHURRIED)
     eventually(lambda: last.metric('cluster_operator_stale{name="dead"}') == 1, "it knows")
     assert [request.code for request in board.writes()] == [200, 200]
     originals = [one["message"].rpartition(": ")[2] for one in board.said("dead")]
@@ -109,7 +111,7 @@ def test_a_live_operator_is_asked_once_an_interval_and_never_given_up(
     """One write each time, and none of the operator's words is lost."""
     board.create("live")
     with board.alive("live"):
-        checker(*QUICK)
+        checker(*UNHURRIED)
         eventually(lambda: len(board.writes()) >= 3, "it is asked again and again")
         board.wait_fine("live")
     assert [event["reason"] for event in board.events("live")] == []
