@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.documents import Shell, shell_in
+from tests.documents import Shell
 
 from quarterdeck.localcluster.binaries import Binaries
 
@@ -15,6 +15,6 @@ def newcomer(tmp_path: Path, control_plane_binaries: Binaries) -> Iterator[Shell
     home = tmp_path / "home"
     home.mkdir()
     environment = {"HOME": str(home), "XDG_STATE_HOME": str(home / ".local" / "state")}
-    run = shell_in(tmp_path, control_plane_binaries, environment)
+    run = Shell(tmp_path, environment, control_plane_binaries)
     yield run
     run("quarterdeck local down --purge")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.documents import Shell, commands, shell_in
+from tests.documents import Shell, commands
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS, ROOT
 
@@ -51,9 +51,7 @@ def environment(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def author(
-    tmp_path: Path, environment: Path, control_plane_binaries: Binaries
-) -> Iterator[tuple[Shell, Path, dict[str, str]]]:
+def author(tmp_path: Path, environment: Path, control_plane_binaries: Binaries) -> Iterator[Shell]:
     """The shell of somebody who writes an operator: its directory has the document's files."""
     home, directory = tmp_path / "home", tmp_path / "harbour-operators"
     home.mkdir()
@@ -67,45 +65,37 @@ def author(
         "PATH": os.pathsep.join([*map(str, bin_of), os.environ["PATH"]]),
         **pip_settings(environment),
     }
-    run = shell_in(directory, control_plane_binaries, variables)
-    variables["KUBEBUILDER_ASSETS"] = str(directory / "programs")
-    yield run, directory, variables
+    run = Shell(directory, variables, control_plane_binaries)
+    yield run
     run("quarterdeck local down --purge")
 
 
 def test_an_operator_of_another_distribution_is_run_and_delivered(
-    author: tuple[Shell, Path, dict[str, str]], environment: Path
+    author: Shell, environment: Path, tmp_path: Path
 ) -> None:
-    run, directory, variables = author
     before = digests(packages(environment) / "quarterdeck")
     assert before, "the copy is where it is looked for"
     followed = []
     for command, _ in commands(ADDING):
         followed.append(command)
         if command.startswith(RUN):
-            check_run(run, command, directory, variables)
+            check_run(author, command, tmp_path / "run.log")
             continue
-        done = run(command)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        done = author.succeed(command)
         if command.endswith("--operator beacons"):
             assert "The operator of beacons. Its log:" in done.stdout
-            check_delivered(run)
+            check_delivered(author)
         if command.endswith("--payload"):
             assert "The operator of beacons. Its log:" in done.stdout
-            check_applied(run)
+            check_applied(author)
     assert followed[0] == "pip install ."
     assert sum(command.startswith(RUN) for command in followed) == 1
     assert digests(packages(environment) / "quarterdeck") == before
 
 
-def check_run(run: Shell, command: str, directory: Path, variables: dict[str, str]) -> None:
+def check_run(run: Shell, command: str, log: Path) -> None:
     """Run by hand it does its work, with the setting that was given."""
-    arguments = ["sh", "-c", f"exec {command} --probe-address 127.0.0.1:0"]
-    log = directory / "run.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            arguments, cwd=directory, env=os.environ | variables, stdout=output, stderr=output
-        )
+    process = run.start(f"{command} --probe-address 127.0.0.1:0", log)
     try:
         eventually(lambda: light_beacon(run, "first"), "the type is served", LIMIT)
         eventually(lambda: shines(run, "first") == "green", f"it works; see {log}", LIMIT)

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.integration.documents import Shell, commands
+from tests.documents import Shell, commands
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS
 

@@ -1,15 +1,13 @@
 """The commands of docs/cluster-operators.md, in their order, and what they show."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.documents import Shell, commands
 from tests.objects import cluster_operator
 from tests.places import DOCS
 
@@ -23,7 +21,7 @@ from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import verdict_message
 
 TEXT = (DOCS / "cluster-operators.md").read_text()
-EXAMPLES = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+EXAMPLES = commands(TEXT)
 COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 AGE = re.compile(r"\b\d+[dhms](\d+[hms])?\b")
 
@@ -79,12 +77,13 @@ def plain(text: str) -> list[list[str]]:
     return [AGE.sub("…", line).split() for line in text.strip().splitlines()]
 
 
-def test_the_commands_show_what_the_document_shows(documented: None, kubeconfig: Path) -> None:
-    variables = os.environ | {"KUBECONFIG": str(kubeconfig)}
+def test_the_commands_show_what_the_document_shows(
+    documented: None, kubeconfig: Path, tmp_path: Path
+) -> None:
+    run = Shell(tmp_path, {"KUBECONFIG": str(kubeconfig)})
     codes = []
     for command, shown in EXAMPLES:
-        words = [sys.executable, "-m", *command.split()]
-        done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+        done = run(command)
         lines = plain(done.stdout)
         expected = plain(shown)
         if "yaml" in command:

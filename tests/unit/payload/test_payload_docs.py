@@ -1,12 +1,10 @@
 """The commands in docs/payload.md do what it shows."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.documents import Shell, commands
 from tests.places import ROOT
 
 from quarterdeck.payload.filters import FILTERS
@@ -14,40 +12,24 @@ from quarterdeck.payload.load import read_payload
 
 # What needs a cluster is tried by `test_version_docs.py` of the integration tests.
 TEXT = (ROOT / "docs" / "payload.md").read_text().partition("\n# Releases, live\n")[0]
-BLOCKS = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+COMMANDS = commands(TEXT)
 
 
-def commands() -> list[tuple[str, str]]:
-    """Each command in the document with the output that is shown after it."""
-    parts = [part for block in BLOCKS for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
-    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+def printed(command: str, directory: Path) -> str:
+    """What a reader sees, errors too."""
+    return Shell(directory)(f"exec 2>&1; {command}").stdout
 
 
-def run(command: str, directory: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=directory,
-        env=os.environ | {"PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout
-
-
-@pytest.mark.parametrize(("command", "output"), commands(), ids=[c for c, _ in commands()])
+@pytest.mark.parametrize(("command", "output"), COMMANDS, ids=[c for c, _ in COMMANDS])
 def test_a_command_shows_what_the_document_shows(tmp_path: Path, command: str, output: str) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    assert run(command, tmp_path) == output
+    assert printed(command, tmp_path) == output
 
 
 def test_the_picture_in_the_document_is_what_its_command_makes(tmp_path: Path) -> None:
-    (command,) = [command for command, _ in commands() if command.endswith("> order.svg")]
+    (command,) = [command for command, _ in COMMANDS if command.endswith("> order.svg")]
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    run(command, tmp_path)
+    printed(command, tmp_path)
     committed = ROOT / "docs" / "examples" / "order.svg"
     assert (tmp_path / "order.svg").read_text() == committed.read_text()
 

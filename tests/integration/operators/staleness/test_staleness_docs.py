@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.integration.documents import Shell, commands, shell_in
+from tests.documents import Shell, commands
 from tests.integration.operators.staleness.board import Board
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS
@@ -13,7 +13,6 @@ from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.testing.operator_process import OperatorProcess
-from quarterdeck.testing.waiting import until
 
 TEXT = (DOCS / "stale-operators.md").read_text()
 SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
@@ -22,11 +21,6 @@ SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
 def whole(text: str) -> list[str]:
     """The commands of a text that shows no output: what follows one is its here-document."""
     return [f"{command}\n{rest}".rstrip() for command, rest in commands(text)]
-
-
-def wait_printed(run: Shell, command: str, wanted: str) -> None:
-    """Return when a command prints this."""
-    until(lambda: run(command).stdout.strip(), lambda seen: seen == wanted, command, 120)
 
 
 @pytest.mark.slow
@@ -51,9 +45,9 @@ def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Pa
             quicker = file.read_text().replace("--interval=60s", "--interval=3s\n    - --grace=0s")
             file.write_text(quicker)
         if "export" in command:
-            wait_printed(newcomer, available, "True")
+            newcomer.wait_printed(available, "True")
         if "scale" in command:
-            wait_printed(newcomer, available, "Unknown" if stopped else "True")
+            newcomer.wait_printed(available, "Unknown" if stopped else "True")
         if "get events" in command:
             assert "OperatorStale" in done.stdout
 
@@ -63,13 +57,12 @@ def test_the_certificate_of_the_document_is_the_checkers(
     control_plane: ControlPlane, board: Board, control_plane_binaries: Binaries, tmp_path: Path
 ) -> None:
     """What is made by hand there signs in here, with the rights that it needs."""
-    run = shell_in(tmp_path, control_plane_binaries, {"KUBECONFIG": str(control_plane.kubeconfig)})
+    run = Shell(tmp_path, {"KUBECONFIG": str(control_plane.kubeconfig)}, control_plane_binaries)
     (tmp_path / "deploy").symlink_to(DOCS.parent / "deploy")
     for command in whole(YOURS):
-        done = run(command)
-        assert done.returncode == 0, f"{command}: {done.stderr}"
+        run.succeed(command)
     here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"
-    assert run(here).returncode == 0
+    run.succeed(here)
     board.create("dead")
     access = f"--kubeconfig={tmp_path / 'kubeconfig'}"
     options = ["--operator=staleness", "--interval=1s", "--grace=0s", access]

@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from tests.integration.documents import Shell, commands
+from tests.documents import Shell, commands
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS
 

@@ -1,0 +1,90 @@
+"""The commands of documents: found in a text, and run in a newcomer's shell."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from quarterdeck.localcluster.binaries import Binaries
+from quarterdeck.testing.waiting import until
+
+LIMIT = 280
+"""Seconds; a cluster is started and stopped within it."""
+PRINTED_LIMIT = 120
+"""Seconds until a command that is repeated has to print what is waited for."""
+
+Done = subprocess.CompletedProcess[str]
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """Each command of the text's console blocks, with what is shown after it."""
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    parts = [part for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+class Shell:
+    """A shell in a directory, with `quarterdeck` on its path; it remembers `export`s.
+
+    The pinned programs are on its path too, where they are given.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        binaries: Binaries | None = None,
+    ) -> None:
+        self._directory = directory
+        search = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        self.variables = dict(os.environ)
+        if binaries is not None:
+            programs = directory / "programs"
+            programs.mkdir()
+            for name, path in binaries.paths.items():
+                (programs / name).symlink_to(path)
+            search.insert(1, str(programs))
+            self.variables["KUBEBUILDER_ASSETS"] = str(programs)
+        self.variables |= {"PATH": os.pathsep.join(search), **(environment or {})}
+
+    def __call__(self, command: str) -> Done:
+        """What a command did, whether well or not."""
+        if exported := re.fullmatch(r"export (\w+)=(.*)", command):
+            self.variables[exported[1]] = exported[2].replace("~", self.variables["HOME"])
+        return subprocess.run(
+            ["sh", "-c", command],
+            env=self.variables,
+            cwd=self._directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+
+    def succeed(self, command: str) -> Done:
+        """What a command did, which has to end well."""
+        done = self(command)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done
+
+    def start(self, command: str, log: Path) -> "subprocess.Popen[bytes]":
+        """A command that goes on in the background, and writes what it says to the log."""
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                ["sh", "-c", f"exec {command}"],
+                cwd=self._directory,
+                env=self.variables,
+                stdout=output,
+                stderr=output,
+            )
+
+    def wait_printed(self, command: str, wanted: str) -> None:
+        """Return when a command prints this."""
+
+        def printed() -> str:
+            return self(command).stdout.strip()
+
+        until(printed, lambda seen: seen == wanted, command, PRINTED_LIMIT)
