@@ -1,4 +1,4 @@
-"""Runs an operator as users do, by `quarterdeck run` in its own process."""
+"""Runs an operator as users do: by `quarterdeck run` in its own process, under its own account."""
 
 import json
 import os
@@ -7,12 +7,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import count
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from quarterdeck.delivery.declaration import StaticPod
+from quarterdeck.delivery.manifests import account_objects
+from quarterdeck.localcluster.access import ClusterAccess
+from quarterdeck.localcluster.operators import apply, find_operator
 from quarterdeck.testing.waiting import LIMIT, eventually
 
 
@@ -89,16 +91,49 @@ StartOperator = Callable[..., OperatorProcess]
 """Starts one more process, with additional options."""
 
 
-@contextmanager
-def operator_processes(directory: Path, *arguments: str) -> Iterator[StartOperator]:
-    """A function that starts processes with these arguments; they are killed after the block."""
-    numbers = count()
-    with ExitStack() as started:
+def own_account(cluster: ClusterAccess, operator: str) -> Path:
+    """The kubeconfig of an operator's account, which has the rights that are delivered from now on.
+
+    The user of a static pod has a certificate, a ServiceAccount a token.
+    """
+    declared = find_operator(operator)
+    apply(cluster, account_objects(declared))
+    match declared.delivery:
+        case StaticPod() as delivery:
+            return cluster.kubeconfig_for(delivery.user)
+        case _:
+            return cluster.kubeconfig_for_service_account(declared.namespace, declared.account)
+
+
+class OwnOperators:
+    """Operators in processes of their own, each with a log in the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._started: list[OperatorProcess] = []
+
+    def __call__(
+        self,
+        cluster: ClusterAccess,
+        operator: str,
+        *arguments: str,
+        account: Path | None = None,
+    ) -> StartOperator:
+        """Grant the operator its rights, and return what starts it with these arguments and others.
+
+        With an `account`, the path of a kubeconfig, nothing is granted.
+        """
+        kubeconfig = own_account(cluster, operator) if account is None else account
+        always = (f"--operator={operator}", f"--kubeconfig={kubeconfig}", *arguments)
 
         def start(*options: str) -> OperatorProcess:
-            log = directory / f"operator-{next(numbers)}.log"
-            process = OperatorProcess([*arguments, *options], log)
-            started.callback(process.kill)
-            return process
+            log = self._directory / f"operator-{len(self._started)}.log"
+            self._started.append(OperatorProcess([*always, *options], log))
+            return self._started[-1]
 
-        yield start
+        return start
+
+    def kill(self) -> None:
+        """End all that were started."""
+        for process in self._started:
+            process.kill()

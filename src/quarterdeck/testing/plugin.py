@@ -10,6 +10,7 @@
     answer_monitor     fails the test if a running operator does not answer a staleness challenge
                        within 30 s; `this_machine` includes it
     fault_proxy        a proxy before the control plane that injects faults and counts requests
+    own_operators      starts operators in their own processes, each under its own account
     new_control_plane  creates further control planes, for faults; removed after the test
 
 Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from quarterdeck.localcluster.controlplane import ControlPlane
     from quarterdeck.testing.answer_monitor import AnswerMonitor
     from quarterdeck.testing.fault_proxy import FaultProxy
+    from quarterdeck.testing.operator_process import OwnOperators
     from quarterdeck.testing.this_machine import ThisMachine
 
 
@@ -222,6 +224,16 @@ def fault_proxy(kubeconfig: Path) -> "Iterator[FaultProxy]":
 
     with FaultProxy(kubeconfig) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def own_operators(tmp_path: Path) -> "Iterator[OwnOperators]":
+    """Starts operators in processes of their own; they are killed after the test."""
+    from quarterdeck.testing.operator_process import OwnOperators
+
+    operators = OwnOperators(tmp_path)
+    yield operators
+    operators.kill()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.places import DEPLOY
 from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.api_objects import ApiObjects
-from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 
 DEPLOYED = DEPLOY / "sample" / "rbac.yaml"
 NAMESPACE = "quarterdeck-sample"
@@ -80,15 +80,12 @@ def grant_reporting(control_plane: ControlPlane, namespace: str, user: str) -> N
 
 @pytest.fixture
 def run_sample(
-    control_plane: ControlPlane, sample_user: str, namespace: str, tmp_path: Path
-) -> Iterator[StartOperator]:
-    """Starts the sample operator in a process of its own; killed after the test."""
-    kubeconfig = control_plane.kubeconfig_for_service_account(namespace, "sample-operator")
+    control_plane: ControlPlane, sample_user: str, namespace: str, own_operators: OwnOperators
+) -> StartOperator:
+    """Starts the sample operator in the test's namespace."""
+    account = control_plane.kubeconfig_for_service_account(namespace, "sample-operator")
     where = (f"--namespace={namespace}", f"--lease-namespace={namespace}")
-    with operator_processes(
-        tmp_path, "--operator=sample", f"--kubeconfig={kubeconfig}", *where
-    ) as start:
-        yield start
+    return own_operators(control_plane, "sample", *where, account=account)
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.objects import note
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.waiting import eventually
 
@@ -25,12 +23,8 @@ def plane(new_control_plane: NewControlPlane) -> ControlPlane:
 
 
 @pytest.fixture
-def run_sample_on(plane: ControlPlane, tmp_path: Path) -> Iterator[StartOperator]:
-    where = ("--namespace=default", "--lease-namespace=default")
-    with operator_processes(
-        tmp_path, "--operator=sample", f"--kubeconfig={plane.kubeconfig}", *where
-    ) as start:
-        yield start
+def run_sample_on(plane: ControlPlane, own_operators: OwnOperators) -> StartOperator:
+    return own_operators(plane, "sample", "--namespace=default")
 
 
 def write_note(plane: ControlPlane, name: str) -> None:

@@ -1,15 +1,14 @@
 """ClusterOperators to write and read, and checkers to run, each under its own user."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, RBAC, USER, Board
+from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, Board
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 from quarterdeck.testing.waiting import eventually
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -23,14 +22,11 @@ def board(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> 
 
 
 @pytest.fixture
-def checker(control_plane: ControlPlane, board: Board, tmp_path: Path) -> Iterator[StartOperator]:
-    """Starts checkers in processes of their own, under their certificate; killed after the test."""
-    control_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
-    kubeconfig = control_plane.kubeconfig_for(USER)
-    with operator_processes(
-        tmp_path, "--operator=staleness", f"--kubeconfig={kubeconfig}"
-    ) as start:
-        yield start
+def checker(
+    control_plane: ControlPlane, board: Board, own_operators: OwnOperators
+) -> StartOperator:
+    """Starts checkers."""
+    return own_operators(control_plane, "staleness")
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +46,8 @@ def small_plane(
 
 @pytest.fixture
 def plane(small_plane: ControlPlane) -> ControlPlane:
-    """The small control plane with the checker's rights, and nothing that checkers look at."""
+    """The small control plane, and nothing on it that checkers look at."""
     small_plane.start("etcd", "kube-apiserver")
-    small_plane.kubectl("apply", "--server-side", f"--filename={RBAC}")
     for path in (COLLECTION, EVENTS, PUBLISHED):
         answer = small_plane.requests().send("DELETE", path)
         assert answer.ok or answer.status == 404, answer.body.decode()

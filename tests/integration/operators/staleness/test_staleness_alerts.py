@@ -18,10 +18,10 @@ from tests.places import DEPLOY
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.fault_proxy import Answer, FaultProxy
-from quarterdeck.testing.operator_process import OperatorProcess, operator_processes
+from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators
 from quarterdeck.testing.waiting import eventually, until
 
-OPTIONS = ("--operator=staleness", "--interval=2s", "--grace=0s", "--watch-grace-period=5")
+OPTIONS = ("--interval=2s", "--grace=0s", "--watch-grace-period=5")
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,15 +66,14 @@ def blind(proxy: FaultProxy) -> None:
     proxy.cut_now()
 
 
-def test_one_of_two_checkers_is_blinded(plane: ControlPlane, tmp_path: Path) -> None:
+def test_one_of_two_checkers_is_blinded(
+    plane: ControlPlane, own_operators: OwnOperators, tmp_path: Path
+) -> None:
     """It is named, keeps no alert of an operator that has recovered, and hides no new one."""
     board = Board(plane)
-    kubeconfig = plane.kubeconfig_for(USER)
-    with (
-        FaultProxy(kubeconfig) as proxy,
-        operator_processes(tmp_path, *OPTIONS) as start,
-    ):
-        sees = start(f"--kubeconfig={kubeconfig}")
+    start = own_operators(plane, "staleness", *OPTIONS)
+    with FaultProxy(plane.kubeconfig_for(USER)) as proxy:
+        sees = start()
         blinded = start(f"--kubeconfig={proxy.write_kubeconfig(tmp_path / 'proxied')}")
         targets = [target("sees", sees), target("blinded", blinded)]
         with prometheus(tmp_path / "prometheus", targets) as monitoring:

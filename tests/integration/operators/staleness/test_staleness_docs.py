@@ -12,9 +12,10 @@ from quarterdeck.delivery.options import options_of
 from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.operator_process import OwnOperators
 
 TEXT = (DOCS / "stale-operators.md").read_text()
+QUICK = ("--interval=1s", "--grace=0s")
 SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
 
 
@@ -54,7 +55,11 @@ def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Pa
 
 @pytest.mark.slow
 def test_the_certificate_of_the_document_is_the_checkers(
-    control_plane: ControlPlane, board: Board, control_plane_binaries: Binaries, tmp_path: Path
+    control_plane: ControlPlane,
+    board: Board,
+    own_operators: OwnOperators,
+    control_plane_binaries: Binaries,
+    tmp_path: Path,
 ) -> None:
     """What is made by hand there signs in here, with the rights that it needs."""
     run = Shell(tmp_path, {"KUBECONFIG": str(control_plane.kubeconfig)}, control_plane_binaries)
@@ -64,13 +69,8 @@ def test_the_certificate_of_the_document_is_the_checkers(
     here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"
     run.succeed(here)
     board.create("dead")
-    access = f"--kubeconfig={tmp_path / 'kubeconfig'}"
-    options = ["--operator=staleness", "--interval=1s", "--grace=0s", access]
-    checker = OperatorProcess(options, tmp_path / "checker.log")
-    try:
-        board.wait_given_up("dead")
-    finally:
-        checker.kill()
+    own_operators(control_plane, "staleness", account=tmp_path / "kubeconfig")(*QUICK)
+    board.wait_given_up("dead")
 
 
 def test_the_document_has_all_options() -> None:

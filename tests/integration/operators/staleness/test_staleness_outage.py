@@ -1,15 +1,13 @@
 """A checker whose API server goes away, or which may no longer see or write."""
 
 import time
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from tests.integration.operators.staleness.board import RBAC, USER, Board, conditions
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators, StartOperator
 from quarterdeck.testing.waiting import eventually, until
 
 SOON = "--watch-grace-period=5"
@@ -17,12 +15,8 @@ SOON = "--watch-grace-period=5"
 
 
 @pytest.fixture
-def start(plane: ControlPlane, tmp_path: Path) -> Iterator[StartOperator]:
-    kubeconfig = plane.kubeconfig_for(USER)
-    with operator_processes(
-        tmp_path, "--operator=staleness", f"--kubeconfig={kubeconfig}"
-    ) as starts:
-        yield starts
+def start(plane: ControlPlane, own_operators: OwnOperators) -> StartOperator:
+    return own_operators(plane, "staleness")
 
 
 def logged_at(process: OperatorProcess, event: str) -> float:

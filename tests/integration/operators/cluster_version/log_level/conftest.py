@@ -1,4 +1,4 @@
-"""The cluster version operator as users run it, under its own account, and its objects."""
+"""The objects that decide about the log level, and the operator that looks at them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,17 +8,10 @@ from tests.places import DEPLOY
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.log_level import EVENTS, LogLevelObjects
-from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 
 DELIVERED = DEPLOY / "cluster-version"
 NAMESPACE = "openshift-cluster-version"
-
-
-@pytest.fixture(scope="module")
-def account(control_plane: ControlPlane, crds: list[str]) -> Path:
-    """The kubeconfig of the operator's own account, which stays: its namespace is slow to go."""
-    control_plane.kubectl("apply", "--server-side", f"--filename={DELIVERED / 'rbac.yaml'}")
-    return control_plane.kubeconfig_for_service_account(NAMESPACE, "cluster-version-operator")
 
 
 @pytest.fixture
@@ -41,9 +34,8 @@ def delivered(objects: LogLevelObjects) -> LogLevelObjects:
 
 
 @pytest.fixture
-def run_cvo(account: Path, tmp_path: Path) -> Iterator[StartOperator]:
-    """Starts the cluster version operator in a process of its own; killed after the test."""
-    with operator_processes(
-        tmp_path, "--operator=cluster-version", f"--kubeconfig={account}"
-    ) as start:
-        yield start
+def run_cvo(
+    control_plane: ControlPlane, account: Path, own_operators: OwnOperators
+) -> StartOperator:
+    """Starts the cluster version operator."""
+    return own_operators(control_plane, "cluster-version", account=account)

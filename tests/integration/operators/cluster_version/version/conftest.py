@@ -7,7 +7,7 @@ import pytest
 from tests.integration.operators.cluster_version.version.releases import Cluster, Releases
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess, StartOperator, operator_processes
+from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators, StartOperator
 
 
 @pytest.fixture
@@ -27,16 +27,14 @@ def cluster(
 
 
 @pytest.fixture
-def run_cvo(cluster: Cluster, releases: Releases, tmp_path: Path) -> Iterator[StartOperator]:
-    """Starts the operator on the releases directory; killed after the test."""
-    with operator_processes(
-        tmp_path,
-        "--operator=cluster-version",
-        f"--kubeconfig={cluster.plane.kubeconfig}",
-        f"--releases={releases.root}",
-    ) as start:
+def run_cvo(
+    account: Path, cluster: Cluster, releases: Releases, own_operators: OwnOperators
+) -> StartOperator:
+    """Starts the operator on the releases directory."""
+    directory = f"--releases={releases.root}"
+    start = own_operators(cluster.plane, "cluster-version", directory, account=account)
 
-        def start_version(version: str = "1.0.0", *options: str) -> OperatorProcess:
-            return start(f"--release-version={version}", *options)
+    def start_version(version: str = "1.0.0", *options: str) -> OperatorProcess:
+        return start(f"--release-version={version}", *options)
 
-        yield start_version
+    return start_version
