@@ -177,6 +177,9 @@ class Cache(CachedObjects[T]):
         else:
             self._not_found = 0
         if isinstance(error, Gone):
+            if not self._stale:
+                # The server answers: the failures before say nothing about the list that is due.
+                self._backoff.reset()
             self._stale = True
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
         else:

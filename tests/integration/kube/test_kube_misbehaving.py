@@ -328,6 +328,34 @@ async def test_a_server_that_sends_only_garbage_is_not_asked_in_a_storm(
     assert max(waits) > 20
 
 
+async def test_after_an_outage_a_watch_that_is_too_old_is_listed_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waited once more as long as after the last failure, though the server answered."""
+    waits: list[float] = []
+    real: Callable[[float], Any] = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await real(0)
+
+    expired = answer(410, {"kind": "Status", "code": 410, "reason": "Expired"})
+    replies: list[Reply] = [stream(initial(5, A), ends=True), *[(CLOSE,)] * 6, expired]
+
+    def script(asked: Asked) -> Reply:
+        return replies.pop(0) if replies else stream(initial(9, A, B))
+
+    async with scripted(script) as server:
+        monkeypatch.setattr("quarterdeck.kube.cache.asyncio.sleep", noted)
+        async with following(server) as (cache, _):
+            async with asyncio.timeout(30):
+                while version(cache, "b") is None:
+                    await real(0.01)
+            monkeypatch.undo()
+    assert max(waits[:-1]) > 3
+    assert waits[-1] < 0.5
+
+
 async def test_a_wait_of_a_day_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     real: Callable[[float], Any] = asyncio.sleep

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
 
 CONFIG_MAP = ("configmap/quarterdeck-staleness", "--namespace=kube-system")
-
-
-@pytest.fixture(autouse=True)
-def _no_word_of_others(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.kubectl("delete", *CONFIG_MAP, "--ignore-not-found")
-    yield
-    control_plane.kubectl("delete", *CONFIG_MAP, "--ignore-not-found")
 
 
 def quarterdeck(
