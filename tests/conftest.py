@@ -36,8 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long come first: one that comes last keeps a single worker busy."""
-    known = dict(reversed(line.split()) for line in DURATIONS.read_text().splitlines())
-    items.sort(key=lambda item: -float(known.get(file_of(item.nodeid), 0)))
+    known = {}
+    for line in DURATIONS.read_text().splitlines():
+        seconds, name = line.split()
+        known[name] = float(seconds)
+    items.sort(key=lambda item: -known.get(file_of(item.nodeid), 0.0))
 
 
 def file_of(nodeid: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.delivery.declaration import StaticPod
+from quarterdeck.delivery.declaration import StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.operators import apply, find_operator
@@ -99,7 +99,7 @@ def own_account(cluster: ClusterAccess, operator: str) -> Path:
     declared = find_operator(operator)
     apply(cluster, account_objects(declared))
     match declared.delivery:
-        case StaticPod() as delivery:
+        case StaticPodDelivery() as delivery:
             return cluster.kubeconfig_for(delivery.user)
         case _:
             return cluster.kubeconfig_for_service_account(declared.namespace, declared.account)
