@@ -46,6 +46,10 @@ one request, on the same connection.
 """
 MAX_RETRY_DELAY = 30.0
 """The most seconds between two attempts, whatever Retry-After the server sends."""
+RETRY_BACKOFF = Backoff(base=0.2, limit=MAX_RETRY_DELAY, jitter=0.5)
+"""The waits between lists or watches that fail."""
+UNIDENTIFIED_EVENT_BACKOFF = Backoff(base=1.0, limit=60.0, jitter=0.5)
+"""The waits between watches that are given up because of an event without an identity."""
 SHORT_OUTAGE = 2.0
 """Seconds without a watch that do not count as an outage, because it was only reopened."""
 WATCH_GRACE_PERIOD = 30.0
@@ -90,8 +94,8 @@ class Cache(CachedObjects[T]):
         )
         self._client = client
         self._watch_timeout = watch_timeout
-        self._backoff = Retries(Backoff(base=0.2, limit=MAX_RETRY_DELAY, jitter=0.5))
-        self._unidentified = Retries(Backoff(base=1.0, limit=60.0, jitter=0.5))
+        self._backoff = Retries(RETRY_BACKOFF)
+        self._unidentified = Retries(UNIDENTIFIED_EVENT_BACKOFF)
         self._streams = True  # whether the watch starts with all objects
         self._not_found = 0  # times in a row
         self.trouble = ""

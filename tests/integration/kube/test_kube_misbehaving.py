@@ -35,6 +35,7 @@ from quarterdeck.kube import (
     ServerError,
     UnexpectedAnswer,
 )
+from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.cache import WATCH_TIMEOUT
 from quarterdeck.kube.client import WATCH_END_GRACE_PERIOD
 from quarterdeck.kube.connection_pool import Sockets
@@ -56,6 +57,14 @@ class Typed(TypedObject):
 TYPED = Resource(
     group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True, type=Typed
 )
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches try again at once: for tests of what they do then, and not of when."""
+    at_once = Backoff(base=0.01, limit=0.1)
+    monkeypatch.setattr("quarterdeck.kube.cache.RETRY_BACKOFF", at_once)
+    monkeypatch.setattr("quarterdeck.kube.cache.UNIDENTIFIED_EVENT_BACKOFF", at_once)
 
 
 @asynccontextmanager
@@ -94,6 +103,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_an_answer_to_a_watch_that_is_none_empties_no_cache(fault: bytes) -> None:
     faulty = 0
@@ -139,6 +149,7 @@ LISTS = [
 ]
 
 
+@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("fault", LISTS)
 async def test_an_answer_to_a_list_that_is_none_empties_no_cache(fault: bytes) -> None:
     faulty = 0
@@ -255,6 +266,7 @@ MALFORMED = [
 ]
 
 
+@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("resource", [CONFIG_MAPS, TYPED], ids=["plain", "typed"])
 @pytest.mark.parametrize("malformed", MALFORMED)
 async def test_a_malformed_event_costs_only_itself(
