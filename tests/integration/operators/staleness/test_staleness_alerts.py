@@ -21,7 +21,7 @@ from quarterdeck.testing.fault_proxy import Answer, FaultProxy
 from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators
 from quarterdeck.testing.waiting import eventually, until
 
-OPTIONS = ("--interval=2s", "--grace=0s", "--watch-grace-period=5")
+OPTIONS = ("--interval=1s", "--grace=0s", "--watch-grace-period=5")
 
 pytestmark = [
     pytest.mark.slow,
