@@ -12,18 +12,18 @@ from pathlib import Path
 
 from quarterdeck.api.definition import definition
 from quarterdeck.delivery.files import kinds
-from quarterdeck.delivery.manifests import account_objects, own_objects
+from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.definitions import install_definitions, install_own_definitions
-from quarterdeck.localcluster.operators import apply, create_if_missing, find_operator
-from quarterdeck.testing.operator_process import StartOperator, operator_processes
+from quarterdeck.localcluster.operators import create_if_missing, find_operator
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 
 
 @contextmanager
 def delivered_operator(
     control_plane: ControlPlane, name: str, directory: Path
 ) -> Iterator[StartOperator]:
-    """Start processes of an installed operator under its ServiceAccount, with its roles only.
+    """Start processes of an installed operator under its own account, with its roles only.
 
     The kinds, namespaces and roles stay in the control plane. Logs are written to the directory;
     all processes are killed at the end.
@@ -33,7 +33,8 @@ def delivered_operator(
     install_definitions(control_plane.requests(), [definition(one) for one in kinds([declared])])
     for manifest in own_objects(declared):
         create_if_missing(control_plane, manifest)
-    apply(control_plane, account_objects(declared))
-    kubeconfig = control_plane.kubeconfig_for_service_account(declared.namespace, declared.account)
-    with operator_processes(directory, f"--operator={name}", f"--kubeconfig={kubeconfig}") as start:
-        yield start
+    operators = OwnOperators(directory)
+    try:
+        yield operators(control_plane, name)
+    finally:
+        operators.kill()
