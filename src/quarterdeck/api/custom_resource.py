@@ -51,6 +51,8 @@ class CustomResource(Resource[T], Generic[T], frozen=True, kw_only=True):
     """A kind whose CRD is generated from its type."""
 
     short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    """Groups of kinds that `kubectl get` shows together."""
     columns: tuple[Column, ...] = ()
     rules: tuple[ValidationRule, ...] = ()
     """CEL rules about the whole object; of its metadata they can read only `self.metadata.name`."""

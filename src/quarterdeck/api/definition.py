@@ -6,7 +6,7 @@ of the fields.
 
 from typing import Any
 
-from quarterdeck.api.custom_resource import CATEGORY, Column, CustomResource
+from quarterdeck.api.custom_resource import Column, CustomResource
 from quarterdeck.api.meta import Object
 from quarterdeck.api.schema import validation
 from quarterdeck.api.structural import Schema, schema_of
@@ -47,12 +47,13 @@ def _metadata(resource: CustomResource[Any]) -> Object:
 
 def _names(resource: CustomResource[Any]) -> Object:
     names: Object = {
-        "categories": [CATEGORY],
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
         "plural": resource.plural,
         "singular": resource.kind.lower(),
     }
+    if resource.categories:
+        names["categories"] = list(resource.categories)
     if resource.short_names:
         names["shortNames"] = list(resource.short_names)
     return names

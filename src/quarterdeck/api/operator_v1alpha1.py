@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from quarterdeck.api.custom_resource import SELF_MANAGED, Column, CustomResource
+from quarterdeck.api.custom_resource import CATEGORY, SELF_MANAGED, Column, CustomResource
 from quarterdeck.api.meta import ObjectMeta, Part, TypedObject, always
 from quarterdeck.api.schema import ValidationRule, default, one_of, rules
 
@@ -63,6 +63,7 @@ class ClusterVersionOperator(TypedObject):
 
 CLUSTER_VERSION_OPERATORS = CustomResource(
     group="operator.openshift.io",
+    categories=(CATEGORY,),
     version="v1alpha1",
     kind="ClusterVersionOperator",
     plural="clusterversionoperators",

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from quarterdeck.api.conditions import Conditions
-from quarterdeck.api.custom_resource import AGE, CustomResource, condition_column
+from quarterdeck.api.custom_resource import AGE, CATEGORY, CustomResource, condition_column
 from quarterdeck.api.meta import Part, TypedObject, always
 from quarterdeck.api.schema import number, text
 
@@ -40,6 +40,7 @@ class Note(TypedObject):
 
 NOTES = CustomResource(
     group="samples.quarterdeck.dev",
+    categories=(CATEGORY,),
     version="v1alpha1",
     kind="Note",
     plural="notes",

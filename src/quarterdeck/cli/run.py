@@ -26,6 +26,7 @@ log = logs.get_logger("run")
 
 
 @click.command(cls=RunCommand)
+@click.option("--all", "everything", is_flag=True, help="Run all operators that are installed.")
 @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
 @click.option("--context", help="Use this context of the kubeconfig.")
 @click.option("--namespace", default="", help="Watch only this namespace.")
@@ -74,6 +75,7 @@ def run(
     /,
     *,
     names: tuple[str, ...],
+    everything: bool,
     kubeconfig: str | None,
     context: str | None,
     namespace: str,
@@ -88,6 +90,8 @@ def run(
     **_of_one_operator: Any,
 ) -> None:
     """Run operators until stopped.
+
+    Name them with --operator, or run all that are installed with --all.
 
     Uses --kubeconfig, $KUBECONFIG, the pod's own ServiceAccount, or ~/.kube/config, whichever
     comes first. One operator that cannot start does not stop the others: /readyz says which.
@@ -113,9 +117,14 @@ def run(
     registry = installed()
     for left_out in registry.left_out:
         log.warning("operator left out", reason=str(left_out))
-    names = registry.chosen(names)
-    if not names:
+    if not registry.operators:
         raise click.UsageError("no operator is installed: install this package again")
+    if not names and not everything:
+        raise click.UsageError(
+            f"nothing runs: name operators with --operator, or all of them with --all, which would "
+            f"run {', '.join(registry.chosen())}"
+        )
+    names = registry.chosen(() if everything else names)
     given = given_options(ctx, names)
     home = lease_namespace or os.environ.get("POD_NAMESPACE")
     chosen = [_operator(registry.operators[name], given.get(name, {}), home) for name in names]

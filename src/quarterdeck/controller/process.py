@@ -172,7 +172,7 @@ class Process:
             field_manager=operator.field_manager,
             events=Recorder(
                 replica_client,
-                controller=f"quarterdeck.dev/{operator.name}",
+                controller=operator.field_manager,
                 instance=self._settings.identity,
                 clock=time.monotonic,
                 wall=wall_clock,

@@ -225,15 +225,16 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it applies payloads, and so must run before."""
     alerts: bool = False
     """Whether `deploy/monitoring` has alerts about it."""
+    part_of: str = ""
+    """The product that it belongs to, in front of its name as field manager and in its roles."""
     local: Local = Local()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be delivered, with field, value and remedy."""
         check_label("name", self.name)
-        if len(self.field_manager) > LABEL_LIMIT:
-            most = LABEL_LIMIT - len(self.field_manager) + len(self.name)
-            raise ValueError(f"name: {self.name!r}: use at most {most} characters")
         check_line("title", self.title)
+        if self.part_of:
+            check_label("part_of", self.part_of)
         check_label("namespace", self.namespace)
         for namespace in self.other_namespaces:
             check_label("other_namespaces", namespace)
@@ -241,6 +242,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             check_label("account", self.account)
         elif isinstance(self.delivery, Deployed):
             raise ValueError("account: '': name the ServiceAccount and the Deployment")
+        if len(self.field_manager) > LABEL_LIMIT:
+            most = LABEL_LIMIT - len(self.field_manager) + len(self.name)
+            raise ValueError(f"name: {self.name!r}: use at most {most} characters")
         if self.cluster_operator:
             check_subdomain("cluster_operator", self.cluster_operator)
         if self.component:
@@ -260,7 +264,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def field_manager(self) -> str:
         """The field manager of the operator's writes."""
-        return f"quarterdeck-{self.name}"
+        return f"{self.part_of}-{self.name}" if self.part_of else self.account or self.name
 
 
 def _check_container(delivery: Deployed | StaticPodDelivery) -> None:

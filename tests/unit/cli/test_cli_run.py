@@ -13,7 +13,7 @@ from quarterdeck import __version__
 from quarterdeck.cli.main import cli
 from quarterdeck.cli.run import connect, identity, release_version, run
 from quarterdeck.cli.run_options import given_options
-from quarterdeck.delivery.declaration import load
+from quarterdeck.delivery.declaration import Declaration, load
 from quarterdeck.delivery.registry import installed
 from quarterdeck.kube import KubeconfigError
 
@@ -26,6 +26,17 @@ def test_every_registered_operator_can_be_imported() -> None:
 
 def test_a_field_manager_is_named_after_its_operator() -> None:
     assert installed().operators["sample"].field_manager == "quarterdeck-sample"
+
+
+def test_nothing_of_anothers_operator_is_named_after_quarterdeck() -> None:
+    declared = Declaration(
+        name="beacons",
+        title="The operator of beacons",
+        setup="harbour:setup",
+        namespace="harbour",
+        account="beacon-operator",
+    )
+    assert declared.field_manager == "beacon-operator"
 
 
 def test_an_identity_is_the_pods_name_and_a_random_part() -> None:
@@ -53,6 +64,9 @@ def test_an_operator_reports_the_version_of_its_release_or_the_programs(
     ("options", "said"),
     [
         pytest.param(["--operator", "nope"], "'nope' is not", id="an unknown operator"),
+        pytest.param(
+            [], "would run cluster-version, sample, staleness", id="none, and what all would be"
+        ),
         pytest.param(
             ["--renew-deadline", "20"], "each has to be longer than the next", id="lease times"
         ),
@@ -100,7 +114,7 @@ def test_an_operators_settings(
 
 def test_a_kubeconfig_that_is_not_there_is_named_in_the_last_line(tmp_path: Path) -> None:
     missing = tmp_path / "nope"
-    command = ["run", "--log-format=json", "--kubeconfig", str(missing)]
+    command = ["run", "--all", "--log-format=json", "--kubeconfig", str(missing)]
     ended = subprocess.run(
         [sys.executable, "-m", "quarterdeck", *command], capture_output=True, check=False
     )

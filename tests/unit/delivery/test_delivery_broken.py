@@ -47,7 +47,7 @@ def test_asked_for_by_name_it_says_why_it_is_not_there(environment: dict[str, st
 
 def test_it_keeps_no_other_from_running(environment: dict[str, str], tmp_path: Path) -> None:
     """The process goes on until it needs a cluster, and its log names the one that is missing."""
-    words = ("run", "--log-format=json", f"--kubeconfig={tmp_path / 'none'}")
+    words = ("run", "--all", "--log-format=json", f"--kubeconfig={tmp_path / 'none'}")
     done = run(environment, "-m", "quarterdeck", *words)
     first, *_, last = (json.loads(line) for line in done.stderr.splitlines())
     assert first["reason"].startswith("operator sunk of acme-operators is left out: no_such_module")

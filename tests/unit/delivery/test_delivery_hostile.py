@@ -168,7 +168,7 @@ def test_one_that_lacks_a_setting_keeps_the_others_from_nothing_unless_it_is_nam
     tmp_path: Path,
 ) -> None:
     environment = install(tmp_path, "OPERATOR = operator(settings='evil:Settings')", "x: int")
-    words = ("-m", "quarterdeck", "run", f"--kubeconfig={tmp_path}/none")
+    words = ("-m", "quarterdeck", "run", "--all", f"--kubeconfig={tmp_path}/none")
     assert f"{tmp_path}/none" in run(environment, *words).stderr
     assert "evil needs --x" in run(environment, *words, "--operator=evil").stderr
 

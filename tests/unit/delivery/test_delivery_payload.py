@@ -140,7 +140,11 @@ def test_a_type_that_two_operators_bring_comes_once_and_files_of_one_name_are_jo
         pytest.param({"run_level": 100}, "run_level: 100: use 0 to 99", id="a run level"),
         pytest.param({"setup": "mine.setup"}, "'mine.setup': write it as module:", id="a setup"),
         pytest.param({"kinds": ("mine",)}, "'mine': write it as module:", id="a kind"),
-        pytest.param({"name": "a" * 52}, "use at most 51 characters", id="a long name"),
+        pytest.param(
+            {"name": "a" * 52, "part_of": "quarterdeck"},
+            "use at most 51 characters",
+            id="a long name",
+        ),
         pytest.param({"name": "a\n"}, "name: 'a\\n': use lower-case", id="a name of two lines"),
         pytest.param({"title": "It\nis"}, "title: 'It\\nis': write one line", id="a title"),
         pytest.param({"account": "a" * 64}, "at most 63 of them", id="a long account"),

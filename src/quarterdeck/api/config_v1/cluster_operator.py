@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from quarterdeck.api.custom_resource import (
     ALL_PROFILES,
+    CATEGORY,
     Column,
     CustomResource,
     condition_column,
@@ -104,6 +105,7 @@ class ClusterOperator(TypedObject):
 
 CLUSTER_OPERATORS = CustomResource(
     group="config.openshift.io",
+    categories=(CATEGORY,),
     version="v1",
     kind="ClusterOperator",
     plural="clusteroperators",

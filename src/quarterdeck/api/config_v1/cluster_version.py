@@ -17,6 +17,7 @@ from quarterdeck.api.config_v1.cluster_version_updates import (
 )
 from quarterdeck.api.custom_resource import (
     ALL_PROFILES,
+    CATEGORY,
     Column,
     CustomResource,
     condition_column,
@@ -241,6 +242,7 @@ class ClusterVersion(TypedObject):
 
 CLUSTER_VERSIONS = CustomResource(
     group="config.openshift.io",
+    categories=(CATEGORY,),
     version="v1",
     kind="ClusterVersion",
     plural="clusterversions",

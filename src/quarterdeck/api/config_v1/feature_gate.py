@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from quarterdeck.api.conditions import Conditions
-from quarterdeck.api.custom_resource import ALL_PROFILES, Column, CustomResource
+from quarterdeck.api.custom_resource import ALL_PROFILES, CATEGORY, Column, CustomResource
 from quarterdeck.api.meta import Part, TypedObject, always
 from quarterdeck.api.schema import NULLABLE, ValidationRule, list_map, one_of, rules, text
 
@@ -121,6 +121,7 @@ class FeatureGate(TypedObject):
 
 FEATURE_GATES = CustomResource(
     group="config.openshift.io",
+    categories=(CATEGORY,),
     version="v1",
     kind="FeatureGate",
     plural="featuregates",

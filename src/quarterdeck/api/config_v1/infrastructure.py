@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from quarterdeck.api.config_v1.platforms import PlatformSpec, PlatformStatus, PlatformType
-from quarterdeck.api.custom_resource import ALL_PROFILES, Column, CustomResource
+from quarterdeck.api.custom_resource import ALL_PROFILES, CATEGORY, Column, CustomResource
 from quarterdeck.api.meta import Part, TypedObject, always
 from quarterdeck.api.schema import default, one_of
 
@@ -115,6 +115,7 @@ class Infrastructure(TypedObject):
 
 INFRASTRUCTURES = CustomResource(
     group="config.openshift.io",
+    categories=(CATEGORY,),
     version="v1",
     kind="Infrastructure",
     plural="infrastructures",

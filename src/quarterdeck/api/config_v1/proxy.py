@@ -2,7 +2,7 @@
 
 import msgspec
 
-from quarterdeck.api.custom_resource import ALL_PROFILES, Column, CustomResource
+from quarterdeck.api.custom_resource import ALL_PROFILES, CATEGORY, Column, CustomResource
 from quarterdeck.api.meta import Part, TypedObject, always
 
 
@@ -62,6 +62,7 @@ class Proxy(TypedObject):
 
 PROXIES = CustomResource(
     group="config.openshift.io",
+    categories=(CATEGORY,),
     version="v1",
     kind="Proxy",
     plural="proxies",

@@ -13,6 +13,7 @@ from quarterdeck.delivery.declaration import (
 
 OPERATOR = Declaration(
     name="cluster-version",
+    part_of="quarterdeck",
     title="The cluster version operator",
     setup="quarterdeck.operators.cluster_version.controller:setup",
     settings="quarterdeck.operators.cluster_version.settings:Settings",

@@ -4,6 +4,7 @@ from quarterdeck.delivery.declaration import Declaration, Deployed, Local
 
 OPERATOR = Declaration(
     name="sample",
+    part_of="quarterdeck",
     title="The sample operator",
     setup="quarterdeck.operators.sample.controller:setup",
     namespace="quarterdeck-sample",

@@ -4,6 +4,7 @@ from quarterdeck.delivery.declaration import Declaration, Local, StaticPodDelive
 
 OPERATOR = Declaration(
     name="staleness",
+    part_of="quarterdeck",
     title="The staleness checker",
     setup="quarterdeck.operators.staleness.controller:setup",
     settings="quarterdeck.operators.staleness.settings:Settings",
