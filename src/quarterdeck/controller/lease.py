@@ -137,7 +137,7 @@ class Lease:
             else:
                 self._ours = await self._client.update(LEASES, step.lease)
         except Conflict:
-            return Wait(self.timing.retry, "somebody who was faster")
+            return Wait(self.timing.retry, "another replica")
         self._candidate.won(sent_at=sent_at)
         return None
 
@@ -162,10 +162,10 @@ class Lease:
         log.info("leading", lease=str(self._key), identity=self._candidate.identity)
 
     def _log_failure(self, error: Exception) -> None:
-        said = _error_text(error)
-        if said != self.trouble:
-            log.warning("lease not to be had", lease=str(self._key), error=said)
-        self.trouble = said
+        text = _error_text(error)
+        if text != self.trouble:
+            log.warning("lease request failed", lease=str(self._key), error=text)
+        self.trouble = text
 
 
 def _error_text(error: Exception) -> str:

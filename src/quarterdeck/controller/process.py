@@ -220,13 +220,13 @@ def _signals() -> Iterator[asyncio.Event]:
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
-    def told() -> None:
+    def stop_once() -> None:
         stop.set()
         for number in numbers:
             loop.remove_signal_handler(number)
 
     for number in numbers:
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, stop_once)
     try:
         yield stop
     finally:

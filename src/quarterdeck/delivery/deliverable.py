@@ -23,8 +23,8 @@ def trouble(declared: Declaration) -> str:
         uses(declared)  # also for an operator without files
         files([declared])
     except (Exception, SystemExit) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"it cannot be set up: {said}"
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        return f"it cannot be set up: {why}"
     return ""
 
 

@@ -82,10 +82,10 @@ def part_objects(part: PayloadPart) -> list[Object]:
     found = list(load(part.objects))
     for obj in found:
         try:
-            said = obj["apiVersion"], obj["kind"], obj["metadata"]["name"]
+            identity = obj["apiVersion"], obj["kind"], obj["metadata"]["name"]
         except (KeyError, TypeError):
-            said = (None, None, None)
-        if not all(isinstance(word, str) and word for word in said):
+            identity = (None, None, None)
+        if not all(isinstance(word, str) and word for word in identity):
             raise TypeError(
                 f"{part.objects}: {str(obj)[:100]!r}: make it an object with apiVersion, kind and "
                 "metadata.name"

@@ -134,8 +134,8 @@ def _exclusive_names(declared: Declaration) -> set[str]:
 
 def _in_one_line(error: BaseException) -> str:
     """The error on one line, printable: it comes from code of others and is shown on terminals."""
-    said = " ".join(f"{type(error).__name__}: {error}".split())
-    return "".join(letter for letter in said if letter.isprintable())[:500]
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return "".join(letter for letter in text if letter.isprintable())[:500]
 
 
 def _distribution(entry: "EntryPoint") -> str:

@@ -242,8 +242,10 @@ class ExecPlugin:
                     process.kill()
                 await process.wait()
         if process.returncode:
-            said = err.decode(errors="replace").strip().splitlines()
-            raise self._error(f"exit code {process.returncode}: {said[-1] if said else 'no words'}")
+            lines = err.decode(errors="replace").strip().splitlines()
+            raise self._error(
+                f"exit code {process.returncode}: {lines[-1] if lines else 'no output'}"
+            )
         return self._parse(out)
 
     def _spec(self) -> dict[str, Any]:

@@ -187,7 +187,9 @@ class Client:
             if not page.next:
                 return
             if page.next == asked.get("continue"):
-                raise UnexpectedAnswer(f"GET {path}: the list does not go on: twice the same page")
+                raise UnexpectedAnswer(
+                    f"GET {path}: the list does not continue: the same page twice"
+                )
             asked.pop("resourceVersion", None)
             asked["continue"] = page.next
         raise UnexpectedAnswer(f"GET {path}: the list does not end after {MAX_PAGES} pages")

@@ -169,10 +169,10 @@ def api_error(
     if status is not None:
         status = msgspec.structs.replace(status, code=code)
         return error_from_status(method, path, status, retry_after)
-    said = " ".join(body[:200].decode(errors="replace").split())
+    message = " ".join(body[:200].decode(errors="replace").split())
     if 300 <= code < 400:
-        said = "redirects are not followed"
-    status = Status(message=said, code=code)
+        message = "redirects are not followed"
+    status = Status(message=message, code=code)
     if code == 404 and body.strip() != _UNKNOWN_PATH:
         # A load balancer's page. A cache that took it for a NotFound would drop existing objects.
         return ApiError(method, path, status, seconds(retry_after))
@@ -197,8 +197,8 @@ def _unquoted(status: Status) -> Status:
     if details is not None:
         causes = [msgspec.structs.replace(cause, message="") for cause in details.causes or ()]
         details = msgspec.structs.replace(details, causes=causes)
-    said = "the server's words are left out, because they may quote the secret"
-    return msgspec.structs.replace(status, message=said, details=details)
+    message = "the server's message is left out, because it may quote the secret"
+    return msgspec.structs.replace(status, message=message, details=details)
 
 
 def parse_status(body: bytes | msgspec.Raw) -> Status | None:

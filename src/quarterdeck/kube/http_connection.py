@@ -119,7 +119,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse what the server sends."""
         if self._idle:
-            self.fail(ConnectionResetError("the server sent what nobody asked for"))
+            self.fail(ConnectionResetError("the server sent data without a request"))
             return
         try:
             self._parser.feed_data(data)
@@ -136,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Refuse a second answer that follows the first without a request."""
         if self._idle:
-            raise ConnectionResetError("the server sent what nobody asked for")
+            raise ConnectionResetError("the server sent data without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store a header."""

@@ -46,8 +46,8 @@ async def ensure_recent(cache: Cache[Any], since: float) -> None:
             if cache.missing:
                 return
         except (KubeError, TimeoutError) as error:
-            said = str(error) or "no answer in time"
-            log.v(2).info("version not to be had", resource=cache.resource.plural, error=said)
+            why = str(error) or "no answer in time"
+            log.v(2).info("storage version not read", resource=cache.resource.plural, error=why)
         # A storage behind a version known before was restored from a backup.
         if version >= known and version and await _reaches(cache, version):
             cache.set_recent(asked)

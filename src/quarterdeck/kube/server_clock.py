@@ -28,8 +28,8 @@ class ServerClock:
     def now(self) -> datetime | None:
         """The server's time now; None before its first answer."""
         try:
-            said = parsedate_to_datetime(self._date)
+            date = parsedate_to_datetime(self._date)
         except ValueError:
             return None
         since = timedelta(seconds=self._clock() - self._updated_at)
-        return said.replace(tzinfo=said.tzinfo or UTC) + since
+        return date.replace(tzinfo=date.tzinfo or UTC) + since

@@ -200,14 +200,14 @@ class _PayloadReader:
     def _read_metadata(self, source: Source, text: str) -> None:
         for document in self._documents(source, text):
             try:
-                said = msgspec.convert(document.value, ReleaseMetadata)
+                metadata = msgspec.convert(document.value, ReleaseMetadata)
             except msgspec.ValidationError as error:
                 self._refuse(source, document.number, document.line, str(error), "correct it")
                 continue
             self.release = msgspec.structs.replace(
                 self.release,
-                version=self._given.version or said.version,
-                previous=self._given.previous or said.previous,
+                version=self._given.version or metadata.version,
+                previous=self._given.previous or metadata.previous,
             )
 
     def _read_references(self, source: Source, text: str) -> None:

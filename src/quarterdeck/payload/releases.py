@@ -170,30 +170,30 @@ def _offer(directory: Path, name: str, text: str) -> Offer | PayloadProblem:
             )
         case Document(number, line, value):
             try:
-                said = msgspec.convert(value, ReleaseMetadata)
+                metadata = msgspec.convert(value, ReleaseMetadata)
             except msgspec.ValidationError as error:
                 return PayloadProblem(
                     file=name, document=number, line=line, message=str(error), remedy="correct it"
                 )
-            return _checked(directory, name, line, said)
+            return _checked(directory, name, line, metadata)
 
 
 def _checked(
-    directory: Path, name: str, line: int, said: ReleaseMetadata
+    directory: Path, name: str, line: int, metadata: ReleaseMetadata
 ) -> Offer | PayloadProblem:
-    parsed = parse_version(said.version)
+    parsed = parse_version(metadata.version)
     if parsed is None:
-        return _no_version(name, line, "version", said.version)
-    for version in said.previous:
+        return _no_version(name, line, "version", metadata.version)
+    for version in metadata.previous:
         if parse_version(version) is None:
             return _no_version(name, line, "previous", version)
-    image = said.image or f"quarterdeck:{said.version.replace('+', '_')}"
+    image = metadata.image or f"quarterdeck:{metadata.version.replace('+', '_')}"
     if not is_image(image):
         return _bad_image(name, line, image)
     return Offer(
         version=parsed,
-        release=Release(version=said.version, image=image, url=said.url or None),
-        previous=frozenset(said.previous),
+        release=Release(version=metadata.version, image=image, url=metadata.url or None),
+        previous=frozenset(metadata.previous),
         directory=directory,
     )
 

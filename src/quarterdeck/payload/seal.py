@@ -52,7 +52,7 @@ def read_seal(directory: Path) -> Mapping[str, str] | PayloadProblem:
         with (directory / SUMS).open("rb") as file:
             text = file.read(MAX_FILE).decode()
     except FileNotFoundError:
-        return _problem(SUMS, "not there, so that nobody knows whether the release is complete")
+        return _problem(SUMS, "missing, so it is not known whether the release is complete")
     except (OSError, UnicodeDecodeError) as error:
         return _problem(SUMS, f"cannot be read: {getattr(error, 'strerror', None) or error}")
     sums: dict[str, str] = {}

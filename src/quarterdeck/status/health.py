@@ -117,18 +117,18 @@ def health_of(
     `keep_upgradeable_false` is whether the checker keeps an Upgradeable=False; None if unknown.
     """
     status = cluster_operator.get("status") or {}
-    said = tuple(plain_conditions(status.get("conditions") or ()))
-    conditions = tuple(_seen(one) for one in said)
-    stale = is_stale(said, keep_upgradeable_false=keep_upgradeable_false)
+    plain = tuple(plain_conditions(status.get("conditions") or ()))
+    conditions = tuple(_seen(one) for one in plain)
+    stale = is_stale(plain, keep_upgradeable_false=keep_upgradeable_false)
     return OperatorHealth(
         name=cluster_operator["metadata"]["name"],
-        state=_state({one.type: one.status for one in said}, stale=stale),
+        state=_state({one.type: one.status for one in plain}, stale=stale),
         checking=any(one.mark is ConditionMark.CHECKING for one in conditions),
         versions={one["name"]: one["version"] for one in status.get("versions") or ()},
         conditions=conditions,
         related_objects=tuple(status.get("relatedObjects") or ()),
         checkable=not cannot_answer(cluster_operator),
-        depends_on_keeping=depends_on_keeping(said),
+        depends_on_keeping=depends_on_keeping(plain),
     )
 
 

@@ -89,9 +89,9 @@ def is_stale(
 
 def depends_on_keeping(conditions: Iterable[_ConditionLike]) -> bool:
     """Whether the operator is stale only for a checker that keeps an Upgradeable=False."""
-    said = tuple(conditions)
-    kept = is_stale(said, keep_upgradeable_false=True)
-    return kept and not is_stale(said, keep_upgradeable_false=False)
+    found = tuple(conditions)
+    kept = is_stale(found, keep_upgradeable_false=True)
+    return kept and not is_stale(found, keep_upgradeable_false=False)
 
 
 def _forbids_upgrades(one: _ConditionLike) -> bool:

@@ -97,10 +97,10 @@ def cannot_answer(obj: Object) -> bool:
     status = obj.get("status")
     found = status.get("conditions") if isinstance(status, dict) else None
     entries = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict)]
-    said = [one for one in plain_conditions(entries) if one.type in CHECKED]
-    if any(is_marked(one.status, one.message) for one in said):
+    watched = [one for one in plain_conditions(entries) if one.type in CHECKED]
+    if any(is_marked(one.status, one.message) for one in watched):
         return False
-    types = {one.type for one in said}
+    types = {one.type for one in watched}
     theirs = [write for write in condition_writes(obj) if not write.by_checker]
     return bool(types) and all(_applied_without_message(type_, theirs) for type_ in types)
 

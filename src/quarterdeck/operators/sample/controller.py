@@ -15,13 +15,13 @@ OURS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
 
 
 def desired_config_map(note: Note) -> Object:
-    """The ConfigMap that a note asks for; it goes when the note goes."""
+    """The ConfigMap of a note; it is deleted with the note."""
     metadata = {"name": note.metadata.name, "labels": OURS, **owned_by(note)}
     return {"metadata": metadata, "data": {"text": note.spec.text}}
 
 
 def desired_status(note: Note, reason: str, why: str, now: datetime) -> NoteStatus:
-    """What the note says about itself: ready, or why it is not."""
+    """The status of the note: ready, or why it is not."""
     ok = "False" if why else "True"
     ready = Condition(type="Ready", status=ok, reason=reason, message=why, last_transition_time=now)
     conditions = set_condition(note.status.conditions, ready, now)
@@ -29,13 +29,13 @@ def desired_status(note: Note, reason: str, why: str, now: datetime) -> NoteStat
 
 
 def health(notes: list[Note]) -> Report:
-    """What the operator says about itself: degraded by notes that could not be written."""
+    """The report of the operator: degraded if a note could not be written."""
     conditions = healthy(degraded("NotesNotWritten", failing(notes, "Ready")))
     return Report(conditions=conditions, related_objects=(all_of(NOTES),), runs_release=True)
 
 
 def setup(manager: Manager) -> None:
-    """Add the controller of notes, and report how it goes."""
+    """Add the controller of notes, and a reporter."""
     notes = manager.objects(NOTES, writes=["status"])
     ours = Selection(labels=LabelSelector(match_labels=OURS))
     config_maps = manager.objects(CONFIG_MAPS, ours, writes=["ensure"])
@@ -48,6 +48,6 @@ def setup(manager: Manager) -> None:
         await notes.set_status(note, desired_status(note, "Written", "", manager.now()))
         return DONE
 
-    owned, told = Watch(config_maps, to_owner(NOTES)), StatusWriter(notes, desired_status)
-    manager.add(Controller("note", reconcile, [Watch(notes), owned], workers=16, status=told))
+    owned, faults = Watch(config_maps, to_owner(NOTES)), StatusWriter(notes, desired_status)
+    manager.add(Controller("note", reconcile, [Watch(notes), owned], workers=16, status=faults))
     Reporter(manager, "sample", lambda _: health(notes.all()), [Watch(notes)])
