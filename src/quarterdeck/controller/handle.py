@@ -99,7 +99,7 @@ class Handle(Generic[T]):
         self._declared("delete")
         await self._delete(obj, propagation)
 
-    async def absent(self, key: Key) -> bool:
+    async def ensure_absent(self, key: Key) -> bool:
         """Delete the object if it exists; return whether it is gone.
 
         False while its finalizers keep it. Declared as `delete`.

@@ -187,9 +187,7 @@ class Client:
             if not page.next:
                 return
             if page.next == asked.get("continue"):
-                raise UnexpectedAnswer(
-                    f"GET {path}: the list does not continue: the same page twice"
-                )
+                raise UnexpectedAnswer(f"GET {path}: the list repeats a page")
             asked.pop("resourceVersion", None)
             asked["continue"] = page.next
         raise UnexpectedAnswer(f"GET {path}: the list does not end after {MAX_PAGES} pages")

@@ -58,7 +58,7 @@ async def test_no_write_reaches_an_object_that_came_under_the_same_name(
             lambda: stale.claim(seen, "old", {"a": "b"}),
             lambda: stale.ensure_finalizer(seen, "example.test/another"),
             lambda: stale.remove_finalizer(seen, FINALIZER),
-            lambda: stale.absent(key),
+            lambda: stale.ensure_absent(key),
             lambda: stale.delete(seen),
         ):
             with pytest.raises(Conflict):
@@ -77,7 +77,7 @@ async def test_no_write_reaches_an_object_that_came_under_the_same_name(
             with pytest.raises(NotFound):
                 await write()
         await stale.remove_finalizer(seen, FINALIZER)
-        await stale.absent(key)
+        await stale.ensure_absent(key)
     assert writer.writes() == []
     assert (await admin.list(PLAIN, namespace)).items == []
 

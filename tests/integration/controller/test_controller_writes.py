@@ -128,15 +128,15 @@ async def test_absent_deletes_once_and_says_when_the_object_is_gone(
     kept["metadata"]["finalizers"] = [FINALIZER]
     await admin.create(CONFIG_MAPS, kept)
     async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
-        assert not await config_maps.absent(key)
+        assert not await config_maps.ensure_absent(key)
         async with asyncio.timeout(60):
             while not is_being_deleted(config_maps.get(key) or {"metadata": {}}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        assert not await config_maps.absent(key)
+        assert not await config_maps.ensure_absent(key)
         assert writer.tries() == ["delete 200"]
         await admin.patch(CONFIG_MAPS, "x", {"metadata": {"finalizers": None}}, namespace)
         await when_gone(config_maps, key)
-        assert await config_maps.absent(key)
+        assert await config_maps.ensure_absent(key)
 
 
 # --- claim
@@ -317,7 +317,7 @@ async def test_a_finalizer_holds_while_the_server_is_away(
             cleaning.set()
             await away.wait()
             try:
-                return await config_maps.absent(Key("default", "backend"))
+                return await config_maps.ensure_absent(Key("default", "backend"))
             except ConnectionFailed as error:
                 failed.append(error)
                 raise
