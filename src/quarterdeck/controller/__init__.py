@@ -16,7 +16,7 @@ from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError
 from quarterdeck.controller.process import NothingToRun, Operator, Process, ProcessSettings
 from quarterdeck.controller.result import DONE, InvalidSpec, Result
-from quarterdeck.controller.selection import Selection
+from quarterdeck.controller.selection import Selection, selector_in
 from quarterdeck.controller.tasks import TaskEnded
 from quarterdeck.controller.unconnected import recorded_uses
 from quarterdeck.controller.uses import UndeclaredWrite, Use, Write
@@ -61,6 +61,7 @@ __all__ = [
     "key_of",
     "owned_by",
     "recorded_uses",
+    "selector_in",
     "spec_changed",
     "to_labelled",
     "to_owner",

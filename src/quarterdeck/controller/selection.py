@@ -3,6 +3,7 @@
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.controller.result import InvalidSpec
 from quarterdeck.kube.selector import EVERYTHING, LabelSelector
 
 
@@ -45,3 +46,24 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ALL = Selection()
+
+_SELECTOR_FIELDS = frozenset(("matchLabels", "matchExpressions"))
+
+
+def selector_in(field: str, value: Object | None) -> LabelSelector | None:
+    """The label selector that a field of an object has; None where it has none.
+
+    What an absent selector means depends on the field; an empty one selects everything. One that
+    is none, or that says more than a selector can, raises `InvalidSpec`: as it is, it would select
+    something else.
+    """
+    if value is None:
+        return None
+    try:
+        found = msgspec.convert(value, LabelSelector)
+    except msgspec.ValidationError as error:
+        raise InvalidSpec(field, value, f"correct it: {error}") from None
+    if unknown := sorted(value.keys() - _SELECTOR_FIELDS):
+        name = unknown[0]
+        raise InvalidSpec(f"{field}.{name}", value[name], "a selector has no such field")
+    return found

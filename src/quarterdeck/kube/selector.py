@@ -18,6 +18,11 @@ _SET = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)$")
 _EQUALS = re.compile(r"^(?P<key>[^!=\s]+)\s*(?P<op>==|=|!=)\s*(?P<value>\S*)$")
 _EXISTS = re.compile(r"^(?P<absent>!?)\s*(?P<key>[^\s!=(),]+)$")
 
+_PART = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"(?=.{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_KEY = re.compile(rf"({_DOMAIN}/)?{_PART}", re.ASCII)
+_VALUE = re.compile(rf"({_PART})?", re.ASCII)
+
 
 class LabelRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of matchExpressions."""
@@ -30,6 +35,7 @@ class LabelRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
         if (self.operator in ("In", "NotIn")) is not bool(self.values):
             need = "needs values" if self.operator in ("In", "NotIn") else "has no values"
             raise ValueError(f"label selector: {self.operator} of {self.key!r} {need}")
+        _check(self.key, *self.values)
 
     def matches(self, labels: Labels) -> bool:
         """Whether these labels match; NotIn also matches without the label."""
@@ -62,6 +68,10 @@ class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     match_labels: Mapping[str, str] = {}
     match_expressions: tuple[LabelRequirement, ...] = ()
 
+    def __post_init__(self) -> None:
+        for key, value in self.match_labels.items():
+            _check(key, value)
+
     @property
     def keys(self) -> frozenset[str]:
         """The labels that every selected object has."""
@@ -78,6 +88,21 @@ class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
         """The text form of kubectl and of queries; equal selectors have the same text."""
         equal = [f"{key}={value}" for key, value in sorted(self.match_labels.items())]
         return ",".join([*equal, *sorted(map(str, self.match_expressions))])
+
+
+def _check(key: str, *values: str) -> None:
+    """Refuse what no label can be: its text would select something else, `x,y` two labels."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(
+            f"label selector: {key[:80]!r} is no name of a label: use at most 63 letters, digits, "
+            "'-', '_' and '.', with a DNS name and '/' before them if need be"
+        )
+    for value in values:
+        if not _VALUE.fullmatch(value):
+            raise ValueError(
+                f"label selector: {value[:80]!r} is no value of {key!r}: use at most 63 letters, "
+                "digits, '-', '_' and '.'"
+            )
 
 
 EVERYTHING = LabelSelector()

@@ -131,6 +131,37 @@ def test_a_requirement_with_the_wrong_number_of_values_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("a", "x,b", id="a second requirement in the value"),
+        pytest.param("a", "x y", id="a blank in the value"),
+        pytest.param("a", "x" * 64, id="a value that is too long"),
+        pytest.param("a", "-x", id="a value that begins with a hyphen"),
+        pytest.param("a,b", "x", id="a second requirement in the name"),
+        pytest.param("a>1", "x", id="a comparison"),
+        pytest.param("", "x", id="no name"),
+        pytest.param("a" * 64, "x", id="a name that is too long"),
+        pytest.param("Example.com/a", "x", id="a domain in capitals"),
+        pytest.param(f"{'a.' * 127}a/b", "x", id="a domain that is too long"),
+        pytest.param("a/b/c", "x", id="two slashes"),
+        pytest.param("a\n", "x", id="a line break"),
+    ],
+)
+def test_what_can_be_no_label_is_refused(key: str, value: str) -> None:
+    """Its text would be another selector: `a=x,b` asks for the label b too."""
+    with pytest.raises(ValueError, match="is no"):
+        LabelSelector(match_labels={key: value})
+    with pytest.raises(ValueError, match="is no"):
+        LabelRequirement(key, "In", (value,))
+
+
+@pytest.mark.parametrize("text", ["a>1", "a<1", "a in (x y)", "a=x/y"])
+def test_a_text_that_the_server_would_not_take_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no"):
+        parse_selector(text)
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("1000m", "1"),
