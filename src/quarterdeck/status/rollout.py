@@ -72,6 +72,8 @@ def deployment(live: Object) -> Outcome:
     if progressing.get("status") == "False":
         message = f"{counts}: {_reason(progressing)}; look at the pods of the Deployment"
         return Failed("DeploymentNotReady", message)
+    if (live.get("spec") or {}).get("paused"):
+        return Waiting("DeploymentNotReady", f"{counts}: it is paused; set spec.paused to false")
     return Waiting("DeploymentNotReady", counts)
 
 

@@ -79,6 +79,14 @@ def test_deployment(live: Object, kind: type[Outcome]) -> None:
     assert isinstance(deployment(live), kind)
 
 
+def test_a_deployment_that_is_paused_says_what_to_do_unless_it_is_rolled_out() -> None:
+    """Its controller leaves the old pods where they are, for good."""
+    found = deployment(merged(rolled(3, 0, 3, 3), {"paused": True}))
+    assert isinstance(found, Waiting)
+    assert "set spec.paused to false" in found.message
+    assert deployment(merged(rolled(3, 3, 3, 3), {"paused": True})) == DONE
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
