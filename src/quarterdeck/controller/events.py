@@ -173,11 +173,10 @@ class Recorder:
         controller: str,
         instance: str,
         clock: Callable[[], float],
-        wall: Callable[[], datetime],
     ) -> None:
+        """Write through this client; an event's time is the server's, as that of its object."""
         self._client = client
         self._clock = clock
-        self._wall = wall
         self._correlator = EventCorrelator(controller=controller, instance=instance)
         self._waiting: asyncio.Queue[Create | Extend] = asyncio.Queue(self.MAX_PENDING)
 
@@ -213,7 +212,7 @@ class Recorder:
             note=note,
             once=once,
         )
-        self._offer(self._correlator.record(key, reference, self._clock(), self._wall()))
+        self._offer(self._correlator.record(key, reference, self._clock(), self._client.now()))
 
     async def run(self) -> None:
         """Write events until cancelled."""

@@ -35,7 +35,7 @@ log = get_logger("controller.process")
 
 def wall_clock() -> datetime:
     """The time of day."""
-    return datetime.now(UTC)
+    return datetime.now(UTC)  # noqa: TID251 - this machine's, by its name
 
 
 class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +175,6 @@ class Process:
                 controller=operator.field_manager,
                 instance=self._settings.identity,
                 clock=time.monotonic,
-                wall=wall_clock,
             ),
             lease=lease,
             home=Key(operator.lease_namespace, operator.lease_name if lease else ""),

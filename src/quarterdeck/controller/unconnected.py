@@ -17,8 +17,21 @@ UNUSED_SERVER = "http://127.0.0.1:1"
 """A server address that no request goes to: a manager that does not run sends none."""
 
 
-def recorded_uses(setup: Callable[[Manager], None]) -> tuple[Use, ...]:
-    """The requests that this operator's `setup` declares."""
+NO_HOME = Key("", "")
+
+
+def recorded_uses(
+    setup: Callable[[Manager], None],
+    *,
+    name: str = "unconnected",
+    field_manager: str = "unconnected",
+    home: Key = NO_HOME,
+) -> tuple[Use, ...]:
+    """The requests that this operator's `setup` declares.
+
+    `name`, `field_manager` and `home` are those of the manager that will run the operator: one that
+    reads only its own namespace gets rights only there.
+    """
     client = Client(Connection(server=UNUSED_SERVER, tls=None))
     shared = ProcessContext(
         caches=Caches(client, ()),
@@ -28,16 +41,14 @@ def recorded_uses(setup: Callable[[Manager], None]) -> tuple[Use, ...]:
         namespace="",
     )
     manager = Manager(
-        "unconnected",
+        name,
         shared=shared,
         client=client,
         replica_client=client,
-        field_manager="unconnected",
-        events=Recorder(
-            client, controller="unconnected", instance="", clock=time.monotonic, wall=wall_clock
-        ),
+        field_manager=field_manager,
+        events=Recorder(client, controller=name, instance="", clock=time.monotonic),
         lease=None,
-        home=Key("", ""),
+        home=home,
     )
     setup(manager)
     return manager.uses

@@ -24,6 +24,12 @@ def set_up(declared: Declaration, options: Mapping[str, Any], manager: "Manager"
 @cache
 def uses(declared: Declaration) -> tuple["Use", ...]:
     """What the operator's `setup` asks the manager for with default settings."""
+    from quarterdeck.api.meta import Key
     from quarterdeck.controller import recorded_uses
 
-    return recorded_uses(partial(set_up, declared, {}))
+    return recorded_uses(
+        partial(set_up, declared, {}),
+        name=declared.name,
+        field_manager=declared.field_manager,
+        home=Key(declared.namespace, declared.account),
+    )

@@ -1,14 +1,19 @@
 """Roles from what operators ask their managers for: that, and no more."""
 
+import sys
+import types
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from tests.places import DEPLOY
 
 from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES, Object
+from quarterdeck.controller import Manager, Selection
 from quarterdeck.controller.uses import Use, Verb
 from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule
+from quarterdeck.delivery.manifests import account_objects
 from quarterdeck.delivery.registry import installed
 from quarterdeck.delivery.rights import role_objects, rules
 from quarterdeck.delivery.setting_up import uses
@@ -148,3 +153,20 @@ def rule(group: str, resource: str, verbs: list[str], **more: Any) -> Object:
 
 def delivered(operator: str) -> list[Object]:
     return list(yaml.safe_load_all((DEPLOY / operator / "rbac.yaml").read_text()))
+
+
+def test_what_an_operator_reads_in_its_own_namespace_it_may_read_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its namespace is known to `setup` as it will be where the operator runs."""
+
+    def setup(manager: Manager) -> None:
+        assert (manager.name, manager.field_manager) == ("mine", "quarterdeck-mine")
+        manager.objects(CONFIG_MAPS, Selection(namespace=manager.home.namespace))
+
+    module = types.ModuleType("home_reader")
+    module.__dict__["setup"] = setup
+    monkeypatch.setitem(sys.modules, "home_reader", module)
+    declared = msgspec.structs.replace(MINE, setup="home_reader:setup")
+    assert {use.namespace for use in uses(declared)} == {"mine"}
+    assert not [obj for obj in account_objects(declared) if obj["kind"] == "ClusterRole"]
