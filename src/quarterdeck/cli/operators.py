@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +16,8 @@ from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from quarterdeck.kube import Client
     from quarterdeck.status.health import OperatorHealth
 
@@ -50,17 +51,18 @@ def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Ou
                 ask(lambda client: _show_changes(client, name, output))
             except KeyboardInterrupt:
                 sys.exit(0)
-        found, judged_by = ask(lambda client: _find(client, name))
-    _print(found, name, output, judged_by)
+        found, judged_by, now = ask(lambda client: _find(client, name))
+    _print(found, name, output, judged_by, now)
     sys.exit(1 if any(one.state in NEED_ATTENTION for one in found) else 0)
 
 
-async def _find(client: "Client", name: str | None) -> "tuple[list[OperatorHealth], str]":
+async def _find(client: "Client", name: str | None) -> "tuple[list[OperatorHealth], str, datetime]":
     from quarterdeck.operators.staleness.inspect import UpgradeableRule
     from quarterdeck.status import inspect
 
     checkers = UpgradeableRule(client)
-    return await inspect.operators(client, name, checkers.keep), checkers.source
+    found = await inspect.operators(client, name, checkers.keep)
+    return found, checkers.source, client.now()
 
 
 async def _show_changes(client: "Client", name: str | None, output: Output) -> None:
@@ -77,15 +79,18 @@ async def _show_changes(client: "Client", name: str | None, output: Output) -> N
                 click.clear()
             elif not first:
                 click.echo(_SEPARATORS[output])
-            _print(found, name, output, checkers.source)
+            _print(found, name, output, checkers.source, client.now())
             first = False
 
 
-def _print(found: "list[OperatorHealth]", name: str | None, output: Output, judged_by: str) -> None:
-    """Print the operators; `judged_by` is the rule for those that a checker's setting decides."""
-    from quarterdeck.cli.operators_text import as_data, as_detail, as_table, judgement
+def _print(
+    found: "list[OperatorHealth]", name: str | None, output: Output, judged_by: str, now: "datetime"
+) -> None:
+    """Print the operators at this time, by the API server's clock.
 
-    now = datetime.now(UTC)
+    `judged_by` is the rule for those that a checker's setting decides.
+    """
+    from quarterdeck.cli.operators_text import as_data, as_detail, as_table, judgement
 
     def text() -> str:
         if not found:

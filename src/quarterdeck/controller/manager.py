@@ -123,9 +123,10 @@ class Manager(ControllerSet):
     def now(self) -> datetime:
         """The API server's time of day; this machine's until the server has answered.
 
-        It has whole seconds: use it for times that are written into objects or compared with them.
+        Use it for times that are written into objects or compared with them. It is up to a second
+        behind, and can go back by as much.
         """
-        return self.replica_client.server_time() or self.wall()
+        return self.replica_client.now()
 
     @property
     def registry(self) -> "CollectorRegistry":

@@ -184,7 +184,7 @@ class ExecPlugin:
         settings: ExecSettings,
         tls: ssl.SSLContext | None,
         environ: Mapping[str, str],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),  # noqa: TID251 - by which plugins date
     ) -> None:
         self._settings = settings
         self._tls = tls

@@ -13,7 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -103,9 +103,13 @@ class Client:
         """Close all connections; a later request opens new ones."""
         await self._transport.close()
 
-    def server_time(self) -> datetime | None:
-        """The server's time of day in whole seconds; None before its first answer."""
-        return self._transport.clock.now()
+    def now(self) -> datetime:
+        """The server's time of day; this machine's before its first answer to this client.
+
+        For times that are written into objects or compared with them. It is up to a second behind:
+        the date of an answer has whole seconds.
+        """
+        return self._transport.clock.now() or datetime.now(UTC)  # noqa: TID251 - no answer yet
 
     @property
     def before_write(self) -> Callable[[], None] | None:

@@ -22,7 +22,7 @@ class _Count:
 
     def __init__(self) -> None:
         self.number = 0
-        self.created = time.time()
+        self.created = time.time()  # noqa: TID251 - of this process
 
 
 class RequestMetrics(Collector):

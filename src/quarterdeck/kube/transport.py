@@ -198,7 +198,9 @@ class Transport:
         exchange.code = str(head.status)
         if head.status == 401:
             self._pool.retire()
-        self.clock.update(head.headers.get("date"))
+        # Not the clock of a proxy that answers in the server's place, by a page.
+        if head.headers.get("content-type", "").startswith("application/json"):
+            self.clock.update(head.headers.get("date"))
 
     async def _authorization(self) -> str | None:
         credentials = self.connection.credentials

@@ -109,7 +109,6 @@ class Agent:
             controller="quarterdeck.dev/node",
             instance=self._settings.name,
             clock=boot_clock,
-            wall=wall,
         )
         tasks.create_task(endless("events", events.run()), name="events")
         node = self._settings.name

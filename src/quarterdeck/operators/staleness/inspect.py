@@ -3,7 +3,7 @@
 For the command line and the console. These functions only read; `probe` writes a challenge.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -46,7 +46,7 @@ async def explain(
     if keep_upgradeable_false is not None:
         assumed = replace(assumed, keep_upgradeable_false=keep_upgradeable_false)
     lease = await _lease(client, obj)
-    now = client.server_time() or datetime.now(UTC)
+    now = client.now()
     case = Case(
         object=obj,
         now=now,
@@ -80,7 +80,7 @@ async def published_settings(client: Client) -> AssumedSettings:
         pass
     except Forbidden:
         unread = f"the right to get {CONFIG_MAP} is missing, where checkers publish their settings"
-    now = client.server_time() or datetime.now(UTC)
+    now = client.now()
     return assumed_settings(checkers_in(found, now), now, unread)
 
 

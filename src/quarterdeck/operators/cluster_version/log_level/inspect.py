@@ -5,7 +5,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
@@ -42,7 +42,7 @@ async def set_level(
     seen = await _look(client)
     if why := why_gate_is_off(seen):
         raise LogLevelError(why)
-    now = client.server_time() or datetime.now(UTC)
+    now = client.now()
     try:
         patch = level_patch(seen.config, level, lasting, now)
     except OverflowError:

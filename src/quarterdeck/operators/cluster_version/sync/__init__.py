@@ -3,7 +3,7 @@
 The `version` package decides which payload is applied, and in which mode. `Cluster` reads and
 writes objects; `run_payload` brings the cluster to a release, and `keep_payload` keeps it there.
 
-    async with Cluster(manager.client, now=manager.now) as cluster:
+    async with Cluster(manager.client) as cluster:
         await run_payload(manifests, Mode.UPDATING, cluster, report)
         await keep_payload(manifests, cluster, report)
 

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from types import TracebackType
 
 from quarterdeck.api.meta import CRDS, Key, Object, Resource, foreign
@@ -85,14 +84,14 @@ class Cluster:
         self,
         client: Client,
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
         timeout: float = STANDSTILL_TIMEOUT,
         announce: Announce = lambda about, reason, note: None,
     ) -> None:
         """`client` is the leader's client."""
         self.announce = announce
-        self.now = now
+        self.now = client.now
+        """The API server's time of day, with which an operator's report is compared."""
         self.clock = clock
         self.timeout = timeout
         """Seconds for which a roll-out may make no progress."""

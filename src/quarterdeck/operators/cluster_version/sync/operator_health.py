@@ -25,7 +25,12 @@ from quarterdeck.operators.cluster_version.sync.progress import (
     Waiting,
 )
 from quarterdeck.payload.graph import Mode
-from quarterdeck.status.staleness import PlainCondition, is_stale, plain_conditions
+from quarterdeck.status.staleness import (
+    PlainCondition,
+    is_stale,
+    parse_time,
+    plain_conditions,
+)
 from quarterdeck.status.staleness_marks import is_verdict, original
 
 OPERATOR_TIMEOUT = timedelta(minutes=10)
@@ -99,7 +104,9 @@ def _degradation(
     if mode is Mode.INITIALIZING:
         return _versions(expected, status) or Done("ClusterOperatorDegraded", message)
     # An operator that never reported Degraded gets the same time.
-    since = _moment(degraded.get("lastTransitionTime")) if degraded else _silent_since(live, asked)
+    since = (
+        parse_time(degraded.get("lastTransitionTime")) if degraded else _silent_since(live, asked)
+    )
     if since is not None and now - since >= OPERATOR_TIMEOUT:
         return Failed("ClusterOperatorDegraded", message)
     return Waiting("ClusterOperatorDegraded", message)
@@ -107,7 +114,7 @@ def _degradation(
 
 def _silent_since(live: Object, asked: datetime | None) -> datetime | None:
     """Since when the operator could report: its object existed, and the run waited for it."""
-    created = _moment(live["metadata"].get("creationTimestamp"))
+    created = parse_time(live["metadata"].get("creationTimestamp"))
     return max(created, asked) if created and asked else created
 
 
@@ -128,10 +135,3 @@ def _said(condition: Object) -> str:
     message = original(message)
     head = f"{status} ({reason})" if reason else status
     return f"{head}: {message}" if message else head
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None

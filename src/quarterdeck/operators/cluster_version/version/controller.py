@@ -106,7 +106,7 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
         def announce(about: Object, reason: str, note: str) -> None:
             manager.events.event(about, "Warning", reason, note, action="Applying")
 
-        async with Cluster(manager.client, now=manager.now, announce=announce) as cluster:
+        async with Cluster(manager.client, announce=announce) as cluster:
             await runner.run(PayloadEngine(cluster))
 
     manager.add(controller)
