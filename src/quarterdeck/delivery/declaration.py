@@ -137,6 +137,9 @@ class PayloadPart(msgspec.Struct, frozen=True, kw_only=True):
     objects: str = ""
     """`module:attribute` of a tuple of objects. They are created if they are missing, and then
     belong to the administrator."""
+    kept: bool = False
+    """Whether the objects belong to the release instead, which keeps them as they are here: the
+    account and role of an operand, for example."""
 
     def __post_init__(self) -> None:
         """Refuse a part that cannot have a file of its own."""

@@ -19,10 +19,10 @@ from quarterdeck.delivery.manifests import (
     deployment,
     part_objects,
 )
-from quarterdeck.payload.annotations import CAPABILITY, INCLUDE
+from quarterdeck.payload.annotations import CAPABILITY, CREATE_ONLY, INCLUDE
+from quarterdeck.payload.files import IMAGE_REFERENCES
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
-IMAGES = "image-references"
 SHARED = ("Namespace", "CustomResourceDefinition")
 """The kinds of objects that two operators may both deliver."""
 
@@ -35,7 +35,7 @@ def payload(operators: Iterable[Declaration]) -> dict[str, list[Object]]:
         for name, objects in _files(declared):
             made.setdefault(name, []).extend(_annotated(obj, declared) for obj in objects)
     made = _without_duplicates(dict(sorted(made.items())))
-    made[IMAGES] = [_images(delivered)]
+    made[IMAGE_REFERENCES] = [_images(delivered)]
     return made
 
 
@@ -55,7 +55,11 @@ def _files(declared: Declaration) -> Iterator[tuple[str, list[Object]]]:
         prefix = f"0000_{part.run_level:02}_{part.name}_"
         yield from _definitions(prefix, part.kinds)
         if part.objects:
-            yield f"{prefix}02_objects.yaml", part_objects(part)
+            objects = part_objects(part)
+            yield (
+                f"{prefix}02_objects.yaml",
+                objects if part.kept else [*map(_created_once, objects)],
+            )
 
 
 def _definitions(prefix: str, kinds: Iterable[str]) -> Iterator[tuple[str, list[Object]]]:
@@ -69,6 +73,13 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(each) for each in value] if isinstance(value, list) else value
+
+
+def _created_once(obj: Object) -> Object:
+    """The manifest of an object that belongs to the administrator once it exists."""
+    metadata = obj["metadata"]
+    annotations = {CREATE_ONLY: "true", **(metadata.get("annotations") or {})}
+    return obj | {"metadata": metadata | {"annotations": annotations}}
 
 
 def _annotated(obj: Object, declared: Declaration) -> Object:
@@ -116,15 +127,26 @@ def _cluster_operator(declared: Declaration) -> Object:
 
 def _without_duplicates(made: dict[str, list[Object]]) -> dict[str, list[Object]]:
     """The files without repeated objects: operators may share a namespace or a resource type."""
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], Object] = {}
     kept: dict[str, list[Object]] = {}
     for name, objects in made.items():
         for obj in objects:
             identity = obj["kind"], obj["metadata"]["name"]
-            if identity[0] not in SHARED or identity not in seen:
-                kept.setdefault(name, []).append(obj)
-            seen.add(identity)
+            if identity in seen:
+                _select_clusters_of_both(seen[identity], obj)
+                continue
+            kept.setdefault(name, []).append(obj)
+            if identity[0] in SHARED:
+                seen[identity] = obj
     return kept
+
+
+def _select_clusters_of_both(first: Object, again: Object) -> None:
+    """Select the clusters of another operator's object too: both operators need it there."""
+    ours, theirs = first["metadata"]["annotations"], again["metadata"]["annotations"]
+    ours |= {name: value for name, value in theirs.items() if name.startswith(INCLUDE)}
+    if ours.get(CAPABILITY) != theirs.get(CAPABILITY):
+        ours.pop(CAPABILITY, None)
 
 
 def _images(operators: Iterable[Declaration]) -> Object:

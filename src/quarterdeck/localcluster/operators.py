@@ -17,7 +17,12 @@ import msgspec
 
 from quarterdeck.api.definition import definition
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    PayloadPart,
+    StaticPodDelivery,
+)
 from quarterdeck.delivery.deliverable import trouble
 from quarterdeck.delivery.files import kinds, text
 from quarterdeck.delivery.manifests import (
@@ -26,7 +31,7 @@ from quarterdeck.delivery.manifests import (
     deployment,
     foreign_namespaces,
     missing_namespace,
-    own_objects,
+    part_objects,
     replace_args,
     static_pod,
 )
@@ -69,12 +74,15 @@ def deploy_operator(
         raise LocalClusterError(f"the operator {name} is not brought: {why}")
     definitions = [definition(kind) for kind in kinds([declared])]
     install_definitions(cluster.requests(), definitions)
-    for manifest in own_objects(declared):
-        create_if_missing(cluster, with_changes(manifest, changes or {}))
+    accounts = account_objects(declared)
+    # Objects of its own may be in its namespaces, and rights in a namespace that is such an object.
+    apply(cluster, [obj for obj in accounts if obj["kind"] == "Namespace"])
+    for part in filter(lambda one: one.objects, declared.parts):
+        _bring_objects(cluster, part, changes or {})
     for namespace in foreign_namespaces(declared):
         if not _is_there(cluster, "namespace", namespace):
             raise LocalClusterError(missing_namespace(declared, namespace))
-    apply(cluster, account_objects(declared))
+    apply(cluster, accounts)
     wanted = [*declared.local.args, *args]
     match declared.delivery:
         case Deployed() as delivery:
@@ -120,8 +128,22 @@ def create_if_missing(cluster: ClusterAccess, manifest: Object) -> None:
 
 def apply(cluster: ClusterAccess, objects: Sequence[Object]) -> None:
     """Apply objects, and take over fields that other managers own."""
+    if not objects:
+        return  # kubectl refuses an empty input
     flags = ("--server-side", "--force-conflicts", "--filename=-")
     cluster.kubectl("apply", *flags, input=text(objects))
+
+
+def _bring_objects(
+    cluster: ClusterAccess, part: PayloadPart, changes: Mapping[str, Object]
+) -> None:
+    """Apply a part's objects, or create those that are missing if they are the administrator's."""
+    wanted = [with_changes(manifest, changes) for manifest in part_objects(part)]
+    if part.kept:
+        apply(cluster, wanted)
+        return
+    for manifest in wanted:
+        create_if_missing(cluster, manifest)
 
 
 def log_target(declared: Declaration) -> tuple[str, ...]:

@@ -14,17 +14,20 @@ from typing import Any
 import yaml
 from msgspec import structs
 
+from quarterdeck.api.custom_resource import SELF_MANAGED
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration, Deployed
 from quarterdeck.delivery.deliverable import troubles
-from quarterdeck.delivery.files import payload_files
+from quarterdeck.delivery.files import payload_files, text
 from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.delivery.payload import component_prefix
 from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.operators import create_if_missing, with_changes
-from quarterdeck.payload.model import PLACEHOLDER_VERSION
+from quarterdeck.payload.files import RELEASE_METADATA
+from quarterdeck.payload.model import ReleaseMetadata
+from quarterdeck.payload.releases import load_release, metadata_text, read_releases
 from quarterdeck.payload.seal import seal
 
 FIRST, NEXT = "0.1.0", "0.2.0"
@@ -51,11 +54,11 @@ def payload_applier(operators: Iterable[Declaration]) -> Declaration:
 def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -> None:
     """Write the releases directory: for each version a payload and its previous versions."""
     files = payload_files(_here(declared, root) for declared in payload_operators(operators))
-    for version, previous in ((FIRST, [NEXT]), (NEXT, [FIRST])):
+    for version, previous in ((FIRST, NEXT), (NEXT, FIRST)):
         directory = root / version
         directory.mkdir(parents=True, exist_ok=True)
-        metadata = {"kind": "cincinnati-metadata-v0", "version": version, "previous": previous}
-        wanted = files | {"release-metadata": json.dumps(metadata, indent=2) + "\n"}
+        metadata = ReleaseMetadata(version=version, previous=(previous,))
+        wanted = files | {RELEASE_METADATA: metadata_text(metadata)}
         # Files of an earlier start with other operators do not belong to this release.
         for path in directory.iterdir():
             if path.name not in wanted:
@@ -67,15 +70,12 @@ def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -
 
 def bootstrap_manifests(root: Path, version: str = FIRST) -> str:
     """A release's manifests of the operator that applies payloads, without placeholders."""
-    files = sorted(
-        (root / version).glob(f"{component_prefix(payload_applier(payload_operators()))}*")
-    )
-    joined = "---\n".join(file.read_text() for file in files)
-    return (
-        joined.replace("{{.ReleaseImage}}", f"quarterdeck:{version}")
-        .replace("{{.ClusterProfile}}", "self-managed-high-availability")
-        .replace(PLACEHOLDER_VERSION, version)
-    )
+    offer = read_releases(root).by_version(version)
+    if offer is None:
+        raise LocalClusterError(f"{root} has no release {version}")
+    own = component_prefix(payload_applier(payload_operators()))
+    manifests = load_release(offer, SELF_MANAGED[0]).manifests
+    return text(manifest.object for manifest in manifests if manifest.file.startswith(own))
 
 
 def apply_as_operator(cluster: ClusterAccess, manifests: str) -> None:

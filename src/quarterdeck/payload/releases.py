@@ -32,6 +32,8 @@ from quarterdeck.strict_yaml.documents import Document, Refusal
 from quarterdeck.versions import Version, parse_version
 
 MAX_RELEASES = 1000
+METADATA_KIND = "cincinnati-metadata-v0"
+"""What the format calls itself; not asked for when it is read."""
 LAYOUT = "name a directory that holds one directory per release"
 
 
@@ -113,6 +115,13 @@ def version_hash(payload: Payload) -> str:
     for manifest in payload.manifests:
         digest.update(msgspec.json.encode(manifest.object, order="deterministic"))
     return digest.hexdigest()[:16]
+
+
+def metadata_text(metadata: ReleaseMetadata) -> str:
+    """What a payload's `release-metadata` has to be to say this."""
+    said = {name: value for name, value in msgspec.to_builtins(metadata).items() if value}
+    text = msgspec.json.encode({"kind": METADATA_KIND, **said})
+    return msgspec.json.format(text, indent=2).decode() + "\n"
 
 
 def _read_each(root: Path) -> Iterator[Offer | PayloadProblem]:

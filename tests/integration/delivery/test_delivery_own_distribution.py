@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), needs_bubblewrap]
 
 ADDING = (DOCS / "writing-an-operator.md").read_text().partition("## Adding yours")[2]
 LIMIT = 120
+OWN = ["theirs", "ours"]
 RUN = "quarterdeck run "
 ACCOUNT = "system:serviceaccount:harbour:beacon-operator"
 
@@ -58,6 +59,7 @@ def author(tmp_path: Path, environment: Path, control_plane_binaries: Binaries) 
     for name, text in re.findall(r"^```(?:python|toml) (\S+)\n(.*?)^```", ADDING, re.M | re.S):
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
+    add_own_objects(directory / "harbour")
     bin_of = (environment / "bin", Path(sys.executable).parent)
     variables = {
         "HOME": str(home),
@@ -68,6 +70,27 @@ def author(tmp_path: Path, environment: Path, control_plane_binaries: Binaries) 
     run = Shell(directory, variables, control_plane_binaries)
     yield run
     run("quarterdeck local down --purge")
+
+
+def add_own_objects(package: Path) -> None:
+    """Let the operator bring objects in its own namespace: one for the administrator, one not."""
+    (package / "objects.py").write_text(
+        "def config_map(name):\n"
+        "    metadata = {'name': name, 'namespace': 'harbour'}\n"
+        "    return {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': metadata}\n"
+        "THEIRS, OURS = (config_map('theirs'),), (config_map('ours'),)\n"
+    )
+    declaration = package / "__init__.py"
+    parts = (
+        "    parts=(\n"
+        "        PayloadPart(name='theirs', run_level=60, objects='harbour.objects:THEIRS'),\n"
+        "        PayloadPart(name='ours', run_level=60, objects='harbour.objects:OURS', kept=True),\n"
+        "    ),\n"
+    )
+    text = declaration.read_text().replace(
+        "Declaration, Deployed", "Declaration, Deployed, PayloadPart"
+    )
+    declaration.write_text(text.replace("    run_level=60,\n", f"    run_level=60,\n{parts}"))
 
 
 def test_an_operator_of_another_distribution_is_run_and_delivered(
@@ -108,6 +131,7 @@ def check_run(run: Shell, command: str, log: Path) -> None:
 def check_delivered(run: Shell) -> None:
     """From its Deployment it does its work with the rights that were derived, and no others."""
     eventually(lambda: shines(run, "first") == "white", "the Deployment's default", LIMIT)
+    assert [own_object(run, name)["metadata"]["name"] for name in OWN] == OWN
     asked = {
         question: run(
             f"quarterdeck local kubectl auth can-i {question} --all-namespaces --as={ACCOUNT}"
@@ -131,6 +155,9 @@ def check_applied(run: Shell) -> None:
     """The release has brought it, and it has reported the release's version."""
     reported = kubectl_json(run, "get clusteroperator beacons")["status"]["versions"]
     assert reported == [{"name": "operator", "version": "0.1.0"}]
+    created = "release.openshift.io/create-only"
+    marks = [own_object(run, name)["metadata"]["annotations"].get(created) for name in OWN]
+    assert marks == ["true", None]
     assert light_beacon(run, "second")
     eventually(lambda: shines(run, "second") == "white", "the release's operator works", LIMIT)
 
@@ -145,6 +172,10 @@ def light_beacon(run: Shell, name: str) -> bool:
 def shines(run: Shell, name: str) -> str:
     found = kubectl_json(run, f"get beacon {name}")
     return str((found.get("status") or {}).get("shines", ""))
+
+
+def own_object(run: Shell, name: str) -> dict[str, Any]:
+    return kubectl_json(run, f"get configmap {name} --namespace harbour")
 
 
 def kubectl_json(run: Shell, words: str) -> dict[str, Any]:

@@ -119,6 +119,42 @@ def test_a_namespace_that_two_operators_share_comes_once_and_first() -> None:
     assert found == ["0000_20_other_02_rbac.yaml"]
 
 
+def test_what_two_operators_share_counts_wherever_one_of_the_two_does() -> None:
+    """Without the first one's capability the second one would have no namespace."""
+    first = declared(run_level=20, capability="Console", profiles=("one",), kinds=(NOTES,))
+    other = declared(name="other", account="o", profiles=("two",), kinds=(NOTES,))
+    made = payload([first, other])
+    (namespace,) = (
+        obj for objects in made.values() for obj in objects if obj["kind"] == "Namespace"
+    )
+    (definition,) = made["0000_20_mine_01_notes.crd.yaml"]
+    both = {f"{INCLUDE}one": "true", f"{INCLUDE}two": "true"}
+    assert namespace["metadata"]["annotations"] == both
+    assert "capability.openshift.io/name" not in definition["metadata"]["annotations"]
+    (deployment,) = made["0000_20_mine_03_deployment.yaml"]
+    assert deployment["metadata"]["annotations"]["capability.openshift.io/name"] == "Console"
+
+
+def test_a_part_says_whether_its_objects_are_the_administrators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = types.ModuleType("mine_objects")
+    account: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "router"},
+    }
+    module.__dict__["OBJECTS"] = (account,)
+    monkeypatch.setitem(sys.modules, "mine_objects", module)
+    found = {}
+    for kept in (False, True):
+        part = PayloadPart(name="extra", run_level=9, objects="mine_objects:OBJECTS", kept=kept)
+        (obj,) = payload([declared(parts=(part,))])["0000_09_extra_02_objects.yaml"]
+        found[kept] = obj["metadata"]["annotations"].get("release.openshift.io/create-only")
+    assert found == {False: "true", True: None}
+    assert "annotations" not in account["metadata"], "what the operator has is left as it is"
+
+
 def test_a_type_that_two_operators_bring_comes_once_and_files_of_one_name_are_joined() -> None:
     part = PayloadPart(name="shared", run_level=10, kinds=(NOTES,))
     other = declared(name="other", account="other-operator", namespace="other", kinds=(NOTES,))

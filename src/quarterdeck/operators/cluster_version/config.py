@@ -7,7 +7,7 @@ from quarterdeck.api.config_v1 import FEATURE_GATES
 from quarterdeck.api.custom_resource import ALL_PROFILES, SELF_MANAGED
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
-from quarterdeck.payload.annotations import CREATE_ONLY, FEATURE_GATE, INCLUDE
+from quarterdeck.payload.annotations import FEATURE_GATE, INCLUDE
 
 FEATURE_GATE_CLUSTER: Object = {
     "apiVersion": FEATURE_GATES.api_version,
@@ -16,7 +16,6 @@ FEATURE_GATE_CLUSTER: Object = {
         "name": "cluster",
         "annotations": {
             **{f"{INCLUDE}{profile}": "true" for profile in ALL_PROFILES},
-            CREATE_ONLY: "true",
         },
     },
     "spec": {},
@@ -31,7 +30,6 @@ CONFIGURATION: Object = {
         "name": "cluster",
         "annotations": {
             **{f"{INCLUDE}{profile}": "true" for profile in SELF_MANAGED},
-            CREATE_ONLY: "true",
             FEATURE_GATE: CLUSTER_VERSION_OPERATORS.feature_gate,
         },
     },
