@@ -19,7 +19,6 @@ from quarterdeck.kube import KubeconfigError
 
 
 def test_every_registered_operator_can_be_imported() -> None:
-    assert sorted(installed().operators) == ["cluster-version", "sample", "staleness"]
     for operator in installed().operators.values():
         assert callable(load(operator.setup))
 

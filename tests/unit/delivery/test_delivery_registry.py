@@ -1,5 +1,6 @@
 """Finding operators: ours, those of other distributions, and those that are broken."""
 
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,19 +8,17 @@ from pathlib import Path
 import pytest
 from tests.unit.delivery.distributions import entries_in, write_distribution
 
+from quarterdeck import operators
 from quarterdeck.delivery.registry import installed, read
 
 SAMPLE = "quarterdeck.operators.sample:OPERATOR"
 STALENESS = "quarterdeck.operators.staleness:OPERATOR"
 
 
-def test_ours_are_installed_and_sound() -> None:
+def test_every_package_of_ours_is_installed_and_sound() -> None:
     registry = installed()
-    assert [one.name for one in registry.of("quarterdeck")] == [
-        "cluster-version",
-        "sample",
-        "staleness",
-    ]
+    packages = [one.name.replace("_", "-") for one in pkgutil.iter_modules(operators.__path__)]
+    assert [one.name for one in registry.of("quarterdeck")] == sorted(packages)
     assert registry.left_out == ()
 
 
