@@ -9,12 +9,12 @@ from collections.abc import Iterable
 import msgspec
 
 from quarterdeck.api.meta import SERVICE_ACCOUNTS, Object
-from quarterdeck.kube import Client, KubeError
+from quarterdeck.kube import Backoff, Client, KubeError, Retries
 from quarterdeck.localcluster.node.volumes.contents import Token
 
 RETRY_SECONDS = 5.0
-FIRST_RETRY = 0.1
-"""Seconds; the API server knows a pod's node a moment later than the node itself."""
+RETRIES = Backoff(base=0.2, limit=RETRY_SECONDS)
+"""The API server knows a pod's node a moment later than the node itself."""
 FAILURES_BEFORE_TROUBLE = 5
 """The number of failed requests before the failure is reported."""
 
@@ -43,14 +43,11 @@ class Tokens:
         self._client = client
         self._share = share
         self._issued: dict[Token, Issued] = {}
-        self._failures = 0
+        self._retries = Retries(RETRIES)
+        self.retry_after = 0.0
+        """Seconds until the next request after one that failed."""
         self.trouble = ""
         """Why there is no token, after several failures."""
-
-    @property
-    def retry_after(self) -> float:
-        """The back-off in seconds after a failed request."""
-        return min(RETRY_SECONDS, FIRST_RETRY * 2.0 ** min(self._failures, 10))
 
     @property
     def values(self) -> dict[Token, str]:
@@ -77,11 +74,13 @@ class Tokens:
                 try:
                     self._issued[token] = await self._request(pod, token, now)
                 except KubeError as error:
-                    self._failures += 1
-                    self.trouble = str(error) if self._failures >= FAILURES_BEFORE_TROUBLE else ""
+                    self.retry_after = self._retries.next()
+                    lasts = self._retries.failures >= FAILURES_BEFORE_TROUBLE
+                    self.trouble = str(error) if lasts else ""
                     raise
                 renewed = True
-        self._failures, self.trouble = 0, ""
+        self._retries.reset()
+        self.trouble = ""
         return renewed
 
     async def _request(self, pod: Object, token: Token, now: float) -> Issued:
