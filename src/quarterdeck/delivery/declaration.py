@@ -87,6 +87,8 @@ class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     replicas: int = 2
     image: str = "quarterdeck"
+    other_images: tuple[str, ...] = ()
+    """The images of its operands, as its variables and objects name them; a release has its own."""
     memory: str = "64Mi"
     """The memory request."""
     memory_limit: str = "512Mi"
@@ -100,6 +102,8 @@ class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     def __post_init__(self) -> None:
         """Refuse values that a Deployment cannot have."""
         check_range("delivery.replicas", self.replicas, 1, 99)
+        for image in self.other_images:
+            check_line("delivery.other_images", image)
         _check_container(self)
 
 

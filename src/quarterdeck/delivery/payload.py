@@ -150,8 +150,9 @@ def _select_clusters_of_both(first: Object, again: Object) -> None:
 
 
 def _images(operators: Iterable[Declaration]) -> Object:
-    """The images of the operators, by the names in their manifests."""
-    names = sorted({one.delivery.image for one in operators if one.delivery is not None})
+    """The images of the operators and of their operands, by the names in their manifests."""
+    deliveries = [one.delivery for one in operators if isinstance(one.delivery, Deployed)]
+    names = sorted({name for one in deliveries for name in (one.image, *one.other_images)})
     return {
         "kind": "ImageStream",
         "apiVersion": "image.openshift.io/v1",

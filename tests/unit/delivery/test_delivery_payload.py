@@ -81,6 +81,14 @@ def test_an_annotation_that_a_manifest_has_is_kept_beside_those_by_which_it_coun
     }
 
 
+def test_the_images_of_operands_are_part_of_the_release() -> None:
+    delivery = Deployed(other_images=("mine-router",), env=(("ROUTER_IMAGE", "mine-router"),))
+    (images,) = payload([declared(delivery=delivery)])["image-references"]
+    assert [tag["name"] for tag in images["spec"]["tags"]] == ["mine-router", "quarterdeck"]
+    with pytest.raises(ValueError, match=r"other_images: '': write one line"):
+        Deployed(other_images=("",))
+
+
 def test_a_capability_is_on_every_manifest() -> None:
     mine = declared(capability="Console", kinds=(NOTES,))
     for name, objects in payload([mine]).items():
