@@ -84,7 +84,9 @@ def add_own_objects(package: Path) -> None:
     parts = (
         "    parts=(\n"
         "        PayloadPart(name='theirs', run_level=60, objects='harbour.objects:THEIRS'),\n"
-        "        PayloadPart(name='ours', run_level=60, objects='harbour.objects:OURS', kept=True),\n"
+        "        PayloadPart(\n"
+        "            name='ours', run_level=60, objects='harbour.objects:OURS', kept=True\n"
+        "        ),\n"
         "    ),\n"
     )
     text = declaration.read_text().replace(
