@@ -5,7 +5,9 @@ files may be hostile: only regular files inside the directory, with a printable 
 size, are opened.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -142,10 +144,18 @@ def _real_path(entry: os.DirEntry[str]) -> Path:
     return Path(entry.path).resolve(strict=True) if entry.is_symlink() else Path(entry.path)
 
 
+def read_regular(path: Path, limit: int) -> bytes:
+    """The file's first bytes; OSError for what is no regular file, where a read may never end."""
+    # Without O_NONBLOCK the open of a pipe waits for somebody who writes into it.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(limit)
+
+
 def _read(source: Source) -> bytes | PayloadProblem:
     try:
-        with source.path.open("rb") as file:
-            data = file.read(MAX_FILE + 1)
+        data = read_regular(source.path, MAX_FILE + 1)
     except OSError as error:
         return PayloadProblem(
             file=source.file, message=f"cannot be read: {_reason(error)}", remedy="make it readable"

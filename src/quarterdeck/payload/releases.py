@@ -97,7 +97,10 @@ def load_release(offer: Offer, profile: str) -> Payload:
 
 
 def fingerprint(offer: Offer) -> str:
-    """A hash that changes when files of the release change: of their names, sizes and times."""
+    """A hash that changes when files of the release change: of their names, sizes and times.
+
+    The inode's change time is included, because nobody can set it back.
+    """
     facts = [offer.release.version, offer.release.image]
     files = [(source.file, source.path) for source in list_files([offer.directory]).sources]
     for file, path in [*files, (SUMS, offer.directory / SUMS)]:
@@ -105,7 +108,7 @@ def fingerprint(offer: Offer) -> str:
             stat = path.stat()
         except OSError:
             continue  # loading reports the problem
-        facts.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
+        facts.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 

@@ -15,9 +15,11 @@ from quarterdeck.payload.files import (
     MANIFEST_ENDINGS,
     MAX_FILE,
     RELEASE_METADATA,
+    Source,
     list_files,
     printable,
     read_files,
+    read_regular,
 )
 from quarterdeck.payload.model import PayloadError, PayloadProblem
 
@@ -33,7 +35,8 @@ def seal(directory: Path) -> int:
     """
     listing = list_files([directory])
     lines, problems = [], list(listing.problems)
-    for source, data in read_files(listing.sources):
+    # The metadata last: a list that is cut short lacks it, and so never fits a release.
+    for source, data in read_files(sorted(listing.sources, key=_is_metadata)):
         if isinstance(data, PayloadProblem):
             problems.append(data)
         else:
@@ -49,8 +52,7 @@ def seal(directory: Path) -> int:
 def read_seal(directory: Path) -> Mapping[str, str] | PayloadProblem:
     """The hashes by file, from the list; a problem if the list cannot be read."""
     try:
-        with (directory / SUMS).open("rb") as file:
-            text = file.read(MAX_FILE).decode()
+        text = read_regular(directory / SUMS, MAX_FILE).decode()
     except FileNotFoundError:
         return _problem(SUMS, "missing, so it is not known whether the release is complete")
     except (OSError, UnicodeDecodeError) as error:
@@ -91,6 +93,10 @@ class Sealed:
             if file.endswith(MANIFEST_ENDINGS)
             or file.rpartition("/")[2] in (IMAGE_REFERENCES, RELEASE_METADATA)
         )
+
+
+def _is_metadata(source: Source) -> bool:
+    return source.file == RELEASE_METADATA
 
 
 def _problem(file: str, message: str) -> PayloadProblem:

@@ -1,9 +1,11 @@
 """Decodes JSON text into documents; a file may have several values, one after another."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from quarterdeck.strict_yaml.documents import (
@@ -25,7 +27,9 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 def decode_json(text: str) -> Iterator[Document | Refusal]:
     """The JSON values of a text, in their order."""
-    decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_pairs, parse_constant=_no_constant, parse_float=_finite
+    )
     at, number, line, counted = _skip_blank(text, 0), 0, 1, 0
     while at < len(text):
         number += 1
@@ -65,6 +69,13 @@ def _no_constant(name: str) -> None:
     raise RefusedError(0, f"{name} is no number in JSON", "quote it")
 
 
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):  # it would be written as null
+        raise RefusedError(0, f"{quoted(digits)} is too large for a number", "quote it")
+    return value
+
+
 def _check_json_limits(value: Any) -> None:
     """Refuse a value that is too deep, too large or not valid Unicode, without recursion."""
     nodes, depth, level = 0, 0, [value]
@@ -74,7 +85,9 @@ def _check_json_limits(value: Any) -> None:
             raise RefusedError(0, *TOO_DEEP)
         if nodes > MAX_NODES:
             raise RefusedError(0, *TOO_LARGE)
-        if any(isinstance(node, str) and _SURROGATE.search(node) for node in level):
+        keys = (key for node in level if isinstance(node, dict) for key in node)
+        texts = (node for node in level if isinstance(node, str))
+        if any(map(_SURROGATE.search, chain(texts, keys))):
             raise RefusedError(0, "half of a surrogate pair", "write the whole character")
         level = [
             child

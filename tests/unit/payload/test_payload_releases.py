@@ -1,6 +1,7 @@
 """The releases directory: one payload per version, and what is wrong with the rest."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -233,6 +234,38 @@ def test_a_file_that_was_cut_short_changed_or_added_is_told(tmp_path: Path) -> N
     assert "0000_90_more_00.yaml: not listed in SHA256SUMS" in refused(found)
     (tmp_path / "a" / SUMS).write_text("nonsense\n")
     assert "SHA256SUMS:1: not a hash and a file" in refused(found)
+
+
+@pytest.mark.parametrize("lines", range(4))
+def test_a_list_that_was_cut_short_does_not_fit_what_is_there(tmp_path: Path, lines: int) -> None:
+    """Not even where just the files that it still lists were copied."""
+    found = sealed_release(tmp_path)
+    sums = tmp_path / "a" / SUMS
+    kept = sums.read_text().splitlines(keepends=True)[:lines]
+    sums.write_text("".join(kept))
+    for path in (tmp_path / "a").glob("0000_*"):
+        if path.name not in "".join(kept):
+            path.unlink()
+    assert "release-metadata: not listed in SHA256SUMS" in refused(found)
+
+
+@pytest.mark.timeout(20)
+def test_a_list_that_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    """The open of a pipe into which nobody writes did not return, and nothing was done any more."""
+    found = sealed_release(tmp_path)
+    (tmp_path / "a" / SUMS).unlink()
+    os.mkfifo(tmp_path / "a" / SUMS)
+    assert "SHA256SUMS: cannot be read: not a regular file" in refused(found)
+
+
+def test_a_file_whose_time_was_set_back_has_changed(tmp_path: Path) -> None:
+    found = sealed_release(tmp_path)
+    path = tmp_path / "a" / "0000_20_part_00.yaml"
+    before, was = fingerprint(found), path.stat()
+    path.write_text(path.read_text().replace("n1", "n9"))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert path.stat().st_size == was.st_size
+    assert fingerprint(found) != before
 
 
 def test_a_directory_that_cannot_be_read_is_not_sealed(tmp_path: Path) -> None:

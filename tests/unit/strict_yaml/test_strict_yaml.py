@@ -165,6 +165,8 @@ def test_json_documents_follow_one_another() -> None:
         pytest.param("[" * 100_000, 1, "deep", id="deep nesting, not closed"),
         pytest.param("[" * 150 + "]" * 150, 1, "deep", id="deep nesting, closed"),
         pytest.param('{"a": "\\ud800"}', 1, "surrogate", id="half a character"),
+        pytest.param('{"\\ud800": "a"}', 1, "surrogate", id="half a character in a key"),
+        pytest.param('{"a": -1e999}', 1, "too large", id="a number that is infinite"),
         pytest.param("[" + "1," * 200_000 + "1]", 1, "more than", id="too many values"),
         pytest.param("{}" * 2000, 1, "documents", id="too many documents"),
     ],
