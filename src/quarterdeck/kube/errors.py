@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quarterdeck.kube.redact import is_secret
+from quarterdeck.kube.redact import is_secret, names_secret
 
 
 class KubeError(Exception):
@@ -146,6 +146,9 @@ _BY_ADMISSION = re.compile(
     re.IGNORECASE,
 )
 """Matches the message if admission, not authorization, forbids the request."""
+_FIELD = re.compile(r"(?<!\S)(\.?[\w-]+(?:[.\[][\w\]-]*)*): ")
+"""A field before a colon: `.spec.password: expected string`."""
+_NAMES = re.compile(r"[.\[\]]+")
 _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
     401: Unauthorized,
@@ -184,11 +187,22 @@ def error_from_status(
 ) -> ApiError:
     """The exception for a Status in an answer or in a watch."""
     kind = _BY_CODE.get(status.code, ServerError if status.code >= 500 else ApiError)
-    if is_secret(path) and kind in (Invalid, ServerError, ApiError):
+    quotes = kind in (Invalid, ServerError, ApiError)
+    if quotes and (is_secret(path) or _is_about_secret(status)):
         status = _unquoted(status)
     if kind is Conflict and status.reason == "AlreadyExists":
         kind = AlreadyExists
     return kind(method, path, status, seconds(retry_after))
+
+
+def _is_about_secret(status: Status) -> bool:
+    """Whether a field that is refused has the name of a secret."""
+    causes = status.details.causes if status.details else None
+    fields = [cause.field for cause in causes or ()]
+    if not fields:
+        # An apply that does not fit its schema is refused in words alone.
+        fields = [found[1] for found in _FIELD.finditer(status.message)]
+    return any(names_secret(name) for field in fields for name in _NAMES.split(field) if name)
 
 
 def _unquoted(status: Status) -> Status:

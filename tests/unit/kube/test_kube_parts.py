@@ -301,6 +301,39 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
         ("/x", '{"spec":{"note":"password = hunter2"}}', "hunter2"),
         ("/x", '{"spec":{"note":"see --password hunter2 there"}}', "hunter2"),
         ("/x", '{"spec":{"note":"line\\nhunter2"}}', "hunter2"),
+        ("/x", '{"u":"postgres://u:a/hunter2@host/db"}', "hunter2"),
+        ("/x", '{"u":"postgres://u:a,hunter2@host/db"}', "hunter2"),
+        ("/x", '{"u":"https://h/x?a=1&access_token=hunter2"}', "hunter2"),
+        ("/x", '{"u":"https://h/x?se=1&sig=hunter2"}', "hunter2"),
+        ("/x", '{"u":"user:hunter2@tcp(h:3306)/db"}', "hunter2"),
+        ("/x", '{"u":"https://hooks.example.test/services/T0/hunter2"}', "hunter2"),
+        ("/x", '{"n":"Authorization: Token hunter2"}', "hunter2"),
+        ("/x", '{"n":"Cookie: session=hunter2"}', "hunter2"),
+        ("/x", '{"n":"machine h login u password hunter2"}', "hunter2"),
+        ("/x", '{"n":"curl -u me:hunter2 h"}', "hunter2"),
+        ("/x", '{"n":"CREATE USER u IDENTIFIED BY hunter2"}', "hunter2"),
+        ("/x", '{"metadata":{"annotations":{"example.test/dsn":"dXNlcjpo"}}}', "dXNlcjpo"),
+        ("/x", '{"metadata":{"labels":{"token":"hunter2"}}}', "hunter2"),
+        ("/x", '{"name":"https://u:hunter2@h"}', "hunter2"),
+        ("/x", '{"password":8675309}', "8675309"),
+        ("/x", '{"password":{"value":"hunter2"}}', "hunter2"),
+        ("/x", '{"token":{"inline":{"type":"hunter2"}}}', "hunter2"),
+        ("/x", '{"tokens":[["hunter2"]]}', "hunter2"),
+        ("/x", '{"tokens":{"hunter2":"somebody"}}', "hunter2"),
+        ("/x", '{"passwords":[{"value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"env":{"FOO":"hunter2"}}', "hunter2"),
+        ("/x", '{"env":["FOO=hunter2"]}', "hunter2"),
+        ("/x", '{"headers":{"X-Foo":"hunter2"}}', "hunter2"),
+        ("/x", '{"command":"login hunter2"}', "hunter2"),
+        ("/x", '{"data":{"a":{"b":["hunter2"]}}}', "hunter2"),
+        ("/x", '{"params":[{"key":"db","value":"hunter2"}]}', "hunter2"),
+        ("/x", '{"connectionString":"hunter2"}', "hunter2"),
+        ("/x", '{"httpGet":{"path":"/hook/hunter2"}}', "hunter2"),
+        ("/x", '[{"op":"add","path":"/spec/httpHeaders/0/value","value":"hunter2"}]', "hunter2"),
+        ("/x", '[{"op":"add","path":"/spec/env/-","value":{"name":"A","value":"hunter2"}}]', "hun"),
+        ("/x", '[{"op":"add","path":"/spec/tokens/0","value":"hunter2"}]', "hunter2"),
+        ("/x", '[{"op":"add","path":"/spec/password","value":{"v":"hunter2"}}]', "hunter2"),
+        ("/x", '{"note":"spec.password: Invalid value: \\"hunter2\\": too short"}', "hunter2"),
         (
             "/x",
             '{"kind":"Status","metadata":{},"status":"Failure","message":"x: got hunter2",'
@@ -367,6 +400,12 @@ def test_what_is_harmless_is_shown() -> None:
     assert seen["spec"]["containers"] == [container | {"args": ["--v=2", "<7 characters>"]}]
 
 
+def test_of_a_reference_to_a_secret_the_name_is_shown() -> None:
+    body = {"valueFrom": {"secretKeyRef": {"name": "database", "key": "word", "optional": True}}}
+    seen = json.loads(loggable("/x", json.dumps(body).encode()))
+    assert seen == {"valueFrom": {"secretKeyRef": {"name": "database", "...": "<hidden>"}}}
+
+
 def test_schemas_are_logged_whole() -> None:
     """Names of fields are no secrets: only texts are hidden."""
     body = b'{"properties":{"password":{"type":"string"}},"token":{},"n":1}'
@@ -388,6 +427,27 @@ def test_an_error_about_a_secret_does_not_quote_it(code: int) -> None:
     assert "hunter2" not in error.message + error.causes[0].message
     assert error.causes[0].field == "data.x"
     assert "left out" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "causes"),
+    [
+        ('X "x" is invalid: spec.password: Invalid value: "hunter2"', ["spec.password"]),
+        ("x is invalid: hunter2", ["spec.users[0].token"]),
+        ('.spec.apiKey: expected string, got &value.Unstructured{Value:"hunter2"}', []),
+        ("failed to create typed patch object: .spec.auth[0].clientSecret: got hunter2", []),
+    ],
+)
+def test_an_error_about_a_field_that_has_a_secret_does_not_quote_it(
+    message: str, causes: list[str]
+) -> None:
+    """It goes into conditions and events, which many may read."""
+    details = {"causes": [{"field": field, "message": "hunter2"} for field in causes]}
+    said = {"kind": "Status", "message": message, "details": details}
+    error = api_error("PATCH", "/apis/x/v1/things/y", 422, json.dumps(said).encode())
+    assert "hunter2" not in str(error)
+    other = api_error("PATCH", "/x", 422, b'{"kind":"Status","message":"spec.size: 3 is too much"}')
+    assert "3 is too much" in str(other)
 
 
 def test_other_bodies_are_logged_up_to_a_length() -> None:
