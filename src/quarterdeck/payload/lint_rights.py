@@ -7,14 +7,17 @@ before the release is made.
 from collections.abc import Iterator
 from typing import Any
 
+from quarterdeck.api.meta import Object
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.findings import Finding, error
 from quarterdeck.payload.model import Manifest, ObjectIdentity, Payload
+from quarterdeck.payload.own_needs import stops_operator
 from quarterdeck.payload.variants import ClusterVariants
 
 NAMESPACE, ACCOUNT = "openshift-cluster-version", "cluster-version-operator"
 ROLE = "cluster-admin"
 _RBAC = "rbac.authorization.k8s.io"
+_OWN_ROLE = ObjectIdentity(_RBAC, "ClusterRole", "", ROLE)
 
 
 def own_rights(payload: Payload, variants: ClusterVariants) -> Iterator[Finding]:
@@ -22,7 +25,12 @@ def own_rights(payload: Payload, variants: ClusterVariants) -> Iterator[Finding]
     bindings = [one for one in payload.manifests if _binds_operator(one)]
     well = [one for one in bindings if _role(one) == ROLE and not _is_deleted(one)]
     for manifest in payload.manifests:
-        if _is_deleted(manifest):
+        desired = None if _is_deleted(manifest) else manifest.object
+        if why := stops_operator(manifest.identity, desired, (NAMESPACE, ACCOUNT)):
+            yield _stopped(manifest, why)
+        elif manifest.identity == _OWN_ROLE and desired and not _allows_everything(desired):
+            yield _finding(manifest, ("rules",), "")
+        elif _is_deleted(manifest):
             if manifest in bindings or _is_home(manifest.identity):
                 yield _finding(manifest, ("metadata", "annotations", known.DELETE), "true")
         elif manifest in bindings and _role(manifest) != ROLE:
@@ -39,6 +47,26 @@ def _finding(manifest: Manifest, path: tuple[str, ...], value: str) -> Finding:
         value,
         "the cluster version operator would lose the rights by which it applies a release",
         f"keep a ClusterRoleBinding of {NAMESPACE}/{ACCOUNT} to {ROLE}",
+    )
+
+
+def _stopped(manifest: Manifest, why: str) -> Finding:
+    return error(
+        "own-operator",
+        manifest,
+        ("metadata", "name"),
+        manifest.identity.name,
+        f"the cluster version operator could not continue: {why}",
+        "take it out of the release",
+    )
+
+
+def _allows_everything(role: Object) -> bool:
+    rules: Any = role.get("rules")
+    return any(
+        isinstance(rule, dict)
+        and all(rule.get(field) == ["*"] for field in ("apiGroups", "resources", "verbs"))
+        for rule in (rules if isinstance(rules, list) else ())
     )
 
 

@@ -452,6 +452,26 @@ def test_a_release_that_takes_the_operators_own_rights_is_told_beforehand(tmp_pa
     assert [one.code for one in found] == ["own-rights"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "rest", "code"),
+    [
+        ("apps/v1 Deployment", "cluster-version-operator", "spec: {replicas: 0}", "own-operator"),
+        ("coordination.k8s.io/v1 Lease", "cluster-version-operator", "spec: {}", "own-operator"),
+        ("rbac.authorization.k8s.io/v1 ClusterRole", "cluster-admin", "rules: []", "own-rights"),
+    ],
+)
+def test_a_release_that_stops_the_operator_is_told_beforehand(
+    tmp_path: Path, kind: str, name: str, rest: str, code: str
+) -> None:
+    version, _, kind = kind.partition(" ")
+    namespace = "" if kind == "ClusterRole" else "openshift-cluster-version"
+    text = (
+        f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n"
+        f'  namespace: "{namespace}"\n  annotations:\n    {INCLUDE}: "true"\n{rest}\n'
+    )
+    assert [one.code for one in findings(tmp_path, {"1.yaml": text})] == [code]
+
+
 def test_a_second_binding_of_the_operator_may_be_to_any_role(tmp_path: Path) -> None:
     files = {"1.yaml": own_binding("view"), "2.yaml": own_binding("cluster-admin", "other")}
     assert findings(tmp_path, files) == []

@@ -30,7 +30,11 @@ from quarterdeck.operators.cluster_version.sync.lacking import (
     without_place,
 )
 from quarterdeck.operators.cluster_version.sync.operator_health import operator_health
-from quarterdeck.operators.cluster_version.sync.own_rights import can_take_rights, refusal
+from quarterdeck.operators.cluster_version.sync.own_rights import (
+    can_take_rights,
+    refusal,
+    stop,
+)
 from quarterdeck.operators.cluster_version.sync.plan import (
     FIELD_MANAGER,
     Apply,
@@ -51,6 +55,7 @@ from quarterdeck.operators.cluster_version.sync.standstill import judge_wait, ti
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.model import Manifest
+from quarterdeck.payload.own_needs import can_stop_operator
 from quarterdeck.status.rollout import READINESS
 
 log = get_logger("cluster-version.sync")
@@ -153,14 +158,9 @@ class Applier:
             return Failed("NamespaceMissing", message)
         for _ in range(_MAX_ROUNDS):
             match self._judge(item, followed):
-                case Apply() as todo:
-                    if todo.changed and (refused := await self._own_rights(item, followed)):
+                case Apply() | Delete() as todo:
+                    if refused := await self._carry_out(item, followed, todo):
                         return refused
-                    await self._write(item, followed, todo)
-                case Delete(why):
-                    if refused := await self._own_rights(item, followed, deletes=True):
-                        return refused
-                    await self._delete(item, followed, why)
                 case outcome:
                     return outcome
         return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
@@ -239,16 +239,32 @@ class Applier:
             # Its operator adds more; until it runs, people find its objects by these.
             await followed.objects.set_status(made, {"relatedObjects": related})
 
-    async def _own_rights(
-        self, item: Item, followed: Followed, *, deletes: bool = False
+    async def _carry_out(
+        self, item: Item, followed: Followed, todo: Apply | Delete
     ) -> Failed | None:
-        """Why the write would remove the operator's own rights; None if it would not."""
+        """Apply or delete; the reason if the operator would stop itself or lose its own rights."""
         live = followed.cache.get(item.key)
-        desired = None if deletes else item.desired
+        desired = item.desired if isinstance(todo, Apply) else None
+        if can_stop_operator(item.identity, desired) and (
+            refused := stop(item.identity, desired, await self._cluster.account())
+        ):
+            return refused
         if live is None or not can_take_rights(item.identity, live, desired):
+            await self._do(item, followed, todo)
             return None
-        account, bindings = await self._cluster.account(), await self._cluster.bindings()
-        return refusal(item.identity, live, desired, account, bindings)
+        # One at a time: two bindings that cover each other would both be deleted.
+        async with self._cluster.rights_lock:
+            account, rights = await self._cluster.account(), await self._cluster.rights()
+            refused = refusal(item.identity, live, desired, account, *rights)
+            if refused is None:
+                await self._do(item, followed, todo)
+            return refused
+
+    async def _do(self, item: Item, followed: Followed, todo: Apply | Delete) -> None:
+        if isinstance(todo, Apply):
+            await self._write(item, followed, todo)
+        else:
+            await self._delete(item, followed, todo.why)
 
     async def _delete(self, item: Item, followed: Followed, why: str) -> None:
         live = followed.cache.get(item.key)

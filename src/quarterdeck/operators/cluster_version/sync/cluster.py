@@ -47,6 +47,7 @@ _BINDINGS = tuple(
     foreign(f"{RBAC}/v1", kind, f"{kind.lower()}s", namespaced=kind == "RoleBinding")
     for kind in BINDINGS
 )
+_CLUSTER_ROLES = foreign(f"{RBAC}/v1", "ClusterRole", "clusterroles", namespaced=False)
 _AUTOSCALERS = GroupVersionKind(AUTOSCALERS.group, AUTOSCALERS.version, AUTOSCALERS.kind)
 
 
@@ -104,6 +105,8 @@ class Cluster:
         self._listener: Listener | None = None
         self._tasks = asyncio.TaskGroup()
         self._account: Account | None = None
+        self.rights_lock = asyncio.Lock()
+        """Held during a write that can remove the operator's own rights."""
         self._autoscalers: Cache[Object] | None = None
         self._autoscaling: asyncio.Task[None] | None = None
 
@@ -201,9 +204,13 @@ class Cluster:
             )
         return self._account
 
-    async def bindings(self) -> list[Object]:
-        """All RoleBindings and ClusterRoleBindings; listed at each call."""
-        return [one for resource in _BINDINGS for one in (await self._client.list(resource)).items]
+    async def rights(self) -> tuple[list[Object], list[Object]]:
+        """All bindings, and all aggregated ClusterRoles; listed at each call."""
+        bindings = [
+            one for resource in _BINDINGS for one in (await self._client.list(resource)).items
+        ]
+        roles = (await self._client.list(_CLUSTER_ROLES)).items
+        return bindings, [one for one in roles if one.get("aggregationRule")]
 
     def learn(self, definition: Object) -> None:
         """Add the kinds of an established definition, before discovery lists them."""

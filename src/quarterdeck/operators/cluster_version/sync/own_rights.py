@@ -2,8 +2,9 @@
 
 The role of a binding is immutable, so a changed binding is deleted and created again. If the
 operator has its rights by that binding, it can no longer create it. The operator also loses rights
-by a binding that no longer names it, a role that loses rules, and the deletion of its own account
-or namespace. These writes are refused, unless another binding gives the operator the same rights.
+by a binding that no longer names it, a role that loses rules, a change of a role that is aggregated
+into its role, and the deletion of its own account or namespace. These writes are refused, unless
+another binding gives the operator the same rights. `payload.own_needs` has what else it needs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,9 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.kube import LabelSelector
 from quarterdeck.payload.model import ObjectIdentity
+from quarterdeck.payload.own_needs import stops_operator
 from quarterdeck.status.rollout import Failed
 
 RBAC = "rbac.authorization.k8s.io"
@@ -20,6 +23,8 @@ BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 ROLES = ("ClusterRole", "Role")
 _EVERYTHING = ("ClusterRole", "cluster-admin")
 _ACCOUNT_PREFIX = "system:serviceaccount:"
+_MASTERS = "system:masters"
+"""Members of this group may do everything, whatever their roles are."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +60,17 @@ def can_take_rights(identity: ObjectIdentity, live: Object, desired: Object | No
         return False
     if desired is None or identity.kind in BINDINGS:
         return True
-    return identity.kind in ROLES and _loses_rules(live, desired)
+    return identity.kind in ROLES and (_loses_rules(live, desired) or _loses_label(live, desired))
+
+
+def stop(identity: ObjectIdentity, desired: Object | None, account: Account) -> Failed | None:
+    """Why a write or a deletion would stop the operator; None if it would not."""
+    why = stops_operator(identity, desired, account.service_account)
+    if not why:
+        return None
+    done = "written" if desired else "deleted"
+    remedy = "remove it from the release, or make it unmanaged in ClusterVersion's spec.overrides"
+    return Failed("OwnOperatorStopped", f"it is not {done}, because {why}; {remedy}")
 
 
 def refusal(
@@ -64,12 +79,14 @@ def refusal(
     desired: Object | None,
     account: Account,
     bindings: Sequence[Object],
+    aggregated: Sequence[Object] = (),
 ) -> Failed | None:
     """Why a write is refused; None if it is allowed. Without a desired object it is a deletion.
 
-    `bindings` are all RoleBindings and ClusterRoleBindings of the cluster.
+    `bindings` are all RoleBindings and ClusterRoleBindings of the cluster, and `aggregated` the
+    ClusterRoles with an aggregationRule.
     """
-    lost = _lost(identity, live, desired, account, bindings)
+    lost = _lost(identity, live, desired, account, bindings, aggregated)
     if not lost:
         return None
     return Failed(
@@ -90,9 +107,12 @@ def _lost(
     desired: Object | None,
     account: Account,
     bindings: Sequence[Object],
+    aggregated: Sequence[Object],
 ) -> str:
     """What the operator would lose, for people; empty if it loses nothing."""
     own = [one for one in bindings if names_account(one, account)]
+    if _MASTERS in account.groups and identity.group == RBAC:
+        return ""
     match identity.kind:
         case "ClusterRoleBinding" | "RoleBinding":
             others = [one for one in own if not _is_same(one, live)]
@@ -105,9 +125,15 @@ def _lost(
                 return f"this operator has the rights of {role[0]} {role[1]} by this binding alone"
         case "ClusterRole" | "Role":
             where = live["metadata"].get("namespace", "")
-            given = [one for one in own if _gives(one, identity.kind, identity.name, where)]
+            roles = [identity.name]
+            if identity.kind == "ClusterRole":
+                roles += [one["metadata"]["name"] for one in aggregated if _takes_from(one, live)]
+            given = [
+                one for one in own if any(_gives(one, identity.kind, role, where) for role in roles)
+            ]
             others = [one for one in own if one not in given]
-            if given and _loses_rules(live, desired) and not _covers(others, _EVERYTHING, ""):
+            loses = _loses_rules(live, desired) or (len(roles) > 1 and _loses_label(live, desired))
+            if given and loses and not _covers(others, _EVERYTHING, ""):
                 return "this operator has rights by it that it would lose"
         case "ServiceAccount" if (
             desired is None and (identity.namespace, identity.name) == account.service_account
@@ -138,11 +164,39 @@ def _gives(binding: Object, kind: str, name: str, namespace: str) -> bool:
 
 
 def _loses_rules(live: Object, desired: Object | None) -> bool:
-    """Whether the role loses a rule; the rules of an aggregated role come from other roles."""
-    if desired is not None and "aggregationRule" in desired:
-        return False
-    kept = (desired or {}).get("rules") or ()
-    return any(rule not in kept for rule in live.get("rules") or ())
+    """Whether something that the role allows goes; if others give its rules, it may."""
+    had, wanted = live.get("rules") or (), desired or {}
+    if "aggregationRule" in wanted:
+        return bool(had) and wanted["aggregationRule"] != live.get("aggregationRule")
+    kept = wanted.get("rules") or ()
+    return not all(any(_allows(rule, wider) for wider in kept) for rule in had)
+
+
+def _allows(rule: Any, wider: Any) -> bool:
+    """Whether one rule has all that another one has."""
+    for field in ("apiGroups", "resources", "verbs", "nonResourceURLs"):
+        has = set(wider.get(field) or ())
+        if not (has >= set(rule.get(field) or ()) or "*" in has):
+            return False
+    names = set(wider.get("resourceNames") or ())
+    return not names or (bool(rule.get("resourceNames")) and names >= set(rule["resourceNames"]))
+
+
+def _loses_label(live: Object, desired: Object | None) -> bool:
+    """Whether a label goes, by which an aggregated role may have found this one."""
+    kept = ((desired or {}).get("metadata") or {}).get("labels") or {}
+    labels = live["metadata"].get("labels") or {}
+    return any(kept.get(name) != value for name, value in labels.items())
+
+
+def _takes_from(aggregated: Object, role: Object) -> bool:
+    """Whether the one role has the rules of the other one."""
+    rule = aggregated.get("aggregationRule") or {}
+    labels = role["metadata"].get("labels") or {}
+    return any(
+        msgspec.convert(selector, LabelSelector).matches(labels)
+        for selector in rule.get("clusterRoleSelectors") or ()
+    )
 
 
 def _is(subject: Any, account: Account) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from tests.integration.operators.cluster_version.sync.engine import Engine, manifest
 from tests.objects import config_map
 
-from quarterdeck.api.meta import CONFIG_MAPS, Object, foreign
+from quarterdeck.api.meta import CONFIG_MAPS, CRDS, Object, foreign
 from quarterdeck.kube import Client
 from quarterdeck.localcluster import ControlPlane
 
@@ -86,3 +86,54 @@ async def test_with_another_binding_to_the_same_role_it_is_made_anew(
     )
     assert progress.completed
     assert (await admin.get(BINDINGS, user))["roleRef"]["name"] == "view"
+
+
+async def test_of_two_bindings_that_stand_in_for_each_other_one_stays(
+    bound: Engine, admin: Client, namespace: str
+) -> None:
+    """Both are deleted at the same time, and each was there when the other one was looked at."""
+    user = bound.user
+    marks = {"release.openshift.io/delete": "true"}
+    names = [user, *(f"{user}-{number}" for number in range(3))]
+    for name in names[1:]:
+        await admin.create(BINDINGS, binding(name, user, user))
+    payload = [
+        manifest(binding(name, user, user, annotations=marks), f"0000_10_part{number}_01.yaml")
+        for number, name in enumerate(names)
+    ]
+    async with bound.running(*payload):
+        await bound.until(lambda report: report.faults and report.done == len(names) - 1)
+    assert [fault.reason for fault in bound.latest.faults] == ["OwnRightsLost"]
+    left = [one["metadata"]["name"] for one in (await admin.list(BINDINGS)).items]
+    assert len(set(left) & set(names)) == 1
+
+
+async def test_its_role_is_not_turned_into_an_aggregated_one(
+    bound: Engine, admin: Client, namespace: str
+) -> None:
+    """The controller manager would empty it."""
+    user = bound.user
+    selectors = [{"matchLabels": {"selects": "nothing"}}]
+    empty = role(user) | {"aggregationRule": {"clusterRoleSelectors": selectors}}
+    del empty["rules"]
+    await refused_by(bound, empty, namespace)
+    assert (await admin.get(ROLES, user))["rules"] == EVERYTHING
+
+
+async def test_the_definition_of_cluster_version_is_not_deleted(
+    engine: Engine, admin: Client, namespace: str
+) -> None:
+    name = "clusterversions.config.openshift.io"
+    live = await admin.get(CRDS, name)
+    marks = {"release.openshift.io/delete": "true"}
+    gone = {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": name, "annotations": marks},
+    }
+    other = manifest(config_map(namespace), "0000_10_other_01.yaml")
+    async with engine.running(manifest(gone), other):
+        await engine.until(lambda report: report.faults and report.done == 1)
+    (fault,) = engine.latest.faults
+    assert fault.reason == "OwnOperatorStopped"
+    assert (await admin.get(CRDS, name))["metadata"]["uid"] == live["metadata"]["uid"]

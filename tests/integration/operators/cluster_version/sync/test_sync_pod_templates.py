@@ -1,5 +1,6 @@
 """Of a release's workloads the pod template's spec is the release's, whoever changes it."""
 
+import asyncio
 import copy
 from typing import Any
 
@@ -14,6 +15,18 @@ from quarterdeck.operators.cluster_version.sync.autoscaled import AUTOSCALERS
 from quarterdeck.payload.graph import Mode
 
 LABELS = {"app": "x"}
+POLICIES = foreign(
+    "admissionregistration.k8s.io/v1",
+    "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies",
+    namespaced=False,
+)
+POLICY_BINDINGS = foreign(
+    "admissionregistration.k8s.io/v1",
+    "MutatingAdmissionPolicyBinding",
+    "mutatingadmissionpolicybindings",
+    namespaced=False,
+)
 SCALES = foreign("autoscaling/v1", "Scale", "deployments", namespaced=True)
 
 
@@ -87,7 +100,7 @@ def workload(kind: str, namespace: str) -> Object:
     if kind == "CronJob":
         template["spec"]["restartPolicy"] = "Never"
     if kind == "DaemonSet":
-        template["spec"]["nodeSelector"] = {"is": "nowhere"}
+        template["spec"]["nodeSelector"] = {"is": "nowhere", "kubernetes.io/os": "linux"}
     return {
         "apiVersion": "batch/v1" if kind == "CronJob" else "apps/v1",
         "kind": kind,
@@ -125,6 +138,22 @@ def edited(live: Object) -> Object:
     pod["serviceAccountName"] = pod["serviceAccount"] = "evil"
     pod["dnsConfig"] = {"nameservers": ["192.0.2.1"]}
     pod["hostAliases"] = [{"ip": "192.0.2.1", "hostnames": ["registry"]}]
+    pod["initContainers"].append({"name": "evil", "image": "example.test/evil:1"})
+    pod["tolerations"] = [{"key": "evil", "operator": "Exists"}]
+    pod["nodeSelector"]["is"] = "theirs"
+    pod["imagePullSecrets"] = [{"name": "evil"}]
+    pod["affinity"] = {"nodeAffinity": {}}
+    pod["automountServiceAccountToken"] = True
+    pod["dnsPolicy"] = "Default"
+    pod["enableServiceLinks"] = False
+    pod["schedulerName"] = "evil"
+    pod["terminationGracePeriodSeconds"] = 3600
+    main["envFrom"] = [{"secretRef": {"name": "evil"}}]
+    main["workingDir"] = "/evil"
+    main["tty"] = main["stdin"] = True
+    main["resources"]["limits"] = {"memory": "2Gi"}
+    main["ports"].append({"containerPort": 22, "hostPort": 22})
+    main["imagePullPolicy"] = "Always"
     return after
 
 
@@ -252,6 +281,85 @@ async def test_ownership_that_was_wiped_out_hides_nothing(
         await engine.run(manifest(obj))
     live = await admin.get(DEPLOYMENTS, "x", namespace)
     assert template_of(live)["spec"] == template_of(before)["spec"]
+
+
+async def test_what_the_server_itself_puts_back_at_each_write_does_not_keep_it_writing(
+    engine: Engine, admin: Client, namespace: str
+) -> None:
+    """A policy adds a container to each Deployment, also to one that is applied without it.
+
+    No manager owns it then, so it stays; the other fields of the template are set back.
+    """
+    name = f"sidecars-{namespace}"
+    added = 'JSONPatch{op: "add", path: "/spec/template/spec/containers/-", value: sidecar}'
+    sidecar = 'Object.spec.template.spec.containers{name: "sidecar", image: "x.test/sidecar:1"}'
+    policy = {
+        "apiVersion": POLICIES.api_version,
+        "kind": POLICIES.kind,
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["apps"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": ["deployments"],
+                    }
+                ],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            },
+            "matchConditions": [
+                {
+                    "name": "without",
+                    "expression": "!object.spec.template.spec.containers"
+                    ".exists(one, one.name == 'sidecar')",
+                }
+            ],
+            "mutations": [
+                {
+                    "patchType": "JSONPatch",
+                    "jsonPatch": {"expression": f"[{added.replace('sidecar}', sidecar + '}')}]"},
+                }
+            ],
+        },
+    }
+    bound = {
+        "apiVersion": POLICY_BINDINGS.api_version,
+        "kind": POLICY_BINDINGS.kind,
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+    obj = workload("Deployment", namespace)
+    await admin.create(POLICIES, policy)
+    await admin.create(POLICY_BINDINGS, bound)
+    try:
+
+        async def acts() -> bool:
+            probe = {**obj, "metadata": {"name": "probe", "namespace": namespace}}
+            made = await admin.create(DEPLOYMENTS, probe)
+            await admin.delete(DEPLOYMENTS, "probe", namespace)
+            return len(template_of(made)["spec"]["containers"]) == 2
+
+        await eventually(acts)
+        counts = []
+        for _ in range(2):
+            async with engine.keeping(manifest(obj), pass_after=(0.1, 0.1)):
+                await asyncio.sleep(1)
+            counts.append(len(engine.writes()))
+        assert counts[0] <= 4
+        assert counts[1] <= counts[0] + 3
+        theirs = {"spec": {"template": {"spec": {"hostNetwork": True}}}}
+        await admin.patch(DEPLOYMENTS, "x", theirs, namespace, field_manager="mallory")
+        await engine.run(manifest(obj))
+        pod = template_of(await admin.get(DEPLOYMENTS, "x", namespace))["spec"]
+        assert [one["name"] for one in pod["containers"]] == ["main", "sidecar"]
+        assert "hostNetwork" not in pod
+    finally:
+        await admin.delete(POLICY_BINDINGS, name)
+        await admin.delete(POLICIES, name)
 
 
 async def test_replicas_are_the_autoscalers_where_there_is_one(

@@ -51,7 +51,8 @@ def own_deployment(name: str, namespace: str, **env: str) -> Object:
 
 def job(name: str, namespace: str) -> Object:
     """A Job of a foreign image, which the simulated node completes."""
-    worker = objects.pod(name, objects.foreign_container("example.test/migrate:1"))
+    # One label for all releases: the hash of the spec is compared between them.
+    worker = objects.pod("migrate", objects.foreign_container("example.test/migrate:1"))
     return counted(objects.job(name, worker, namespace=namespace, backoffLimit=0))
 
 

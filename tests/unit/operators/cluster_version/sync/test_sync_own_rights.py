@@ -81,6 +81,57 @@ def test_a_role_keeps_the_rules_that_the_operator_has_by_it() -> None:
     assert not is_refused(role("get"), None, own, binding(MINE, name="all"))
 
 
+def test_a_rule_that_becomes_wider_is_kept() -> None:
+    own = binding(MINE, role="r")
+    named = role("get") | {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
+    assert not is_refused(named, role("*"), own)
+    assert is_refused(role("*"), named, own)
+    rule = named["rules"][0]
+    only_one = named | {"rules": [rule | {"resourceNames": ["a"]}]}
+    assert is_refused(named, only_one, own)
+    assert not is_refused(only_one, named, own)
+
+
+def test_a_role_does_not_become_an_aggregated_one() -> None:
+    """The server would replace its rules by those of the roles that it selects: none."""
+    own = binding(MINE, role="r")
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {"to": "r"}}]}
+    aggregated = role("get") | {"aggregationRule": selectors}
+    assert is_refused(role("get"), aggregated, own)
+    assert not is_refused(aggregated, aggregated, own)
+    other = {"clusterRoleSelectors": [{"matchLabels": {"to": "another"}}]}
+    assert is_refused(aggregated, aggregated | {"aggregationRule": other}, own)
+
+
+def test_a_role_that_the_operators_role_has_rules_from_keeps_them() -> None:
+    own = binding(MINE, role="r")
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {"to": "r"}}]}
+    aggregated = role("get") | {"aggregationRule": selectors}
+    identity = ObjectIdentity(RBAC, "ClusterRole", "", "part")
+
+    def part(*verbs: str, **labels: str) -> Object:
+        return role(*verbs) | {"metadata": {"name": "part", "labels": labels}}
+
+    def refused(live: Object, desired: Object | None) -> bool:
+        found = refusal(identity, live, desired, ME, [own], [aggregated]) is not None
+        assert can_take_rights(identity, live, desired) or not found
+        return found
+
+    live = part("get", "list", to="r")
+    assert refused(live, None)
+    assert refused(live, part("get", to="r"))
+    assert refused(live, part("get", "list"))
+    assert not refused(live, part("get", "list", "watch", to="r"))
+    assert not refused(part("get", to="other"), None)
+
+
+def test_who_may_do_everything_anyway_loses_nothing() -> None:
+    master = Account(name="system:admin", groups=frozenset({"system:masters"}))
+    own = binding({"kind": "Group", "name": "system:masters"})
+    identity = ObjectIdentity(RBAC, "ClusterRoleBinding", "", "b")
+    assert refusal(identity, own, None, master, [own]) is None
+
+
 def test_who_has_which_rights_is_asked_only_where_some_can_be_lost() -> None:
     of_role = ObjectIdentity(RBAC, "ClusterRole", "", "r")
     labelled = role("get") | {"metadata": {"name": "r", "labels": {"a": "b"}}}
