@@ -120,7 +120,7 @@ class Checker:
             # Leases are not watched, and an operator with a live Lease need not write.
             await self._renewals.read(obj)
             decision = self._judge(obj)
-        self._tell(obj, decision)
+        self._report(obj, decision)
         if isinstance(decision, Write):
             wait = max(wait, self._wait_for_budget(key.name))
             if wait:
@@ -154,7 +154,7 @@ class Checker:
             return None
         await self._renewals.read(obj)
         decision = self._judge(obj)
-        self._tell(obj, decision)
+        self._report(obj, decision)
         if not isinstance(decision, Write):
             return decision
         # Noted before the request: the server may carry out a request whose answer is lost.
@@ -220,7 +220,7 @@ class Checker:
         spread = random.uniform(0, JITTER)  # noqa: S311 - no secret
         return Result(requeue_after=min(wait + spread, RECHECK_PERIOD))
 
-    def _tell(self, obj: Object, decision: Decision) -> None:
+    def _report(self, obj: Object, decision: Decision) -> None:
         """Update the metrics, and report an operator that became stale or recovered."""
         name = obj["metadata"]["name"]
         self._gauges.show(name, decision)
@@ -232,14 +232,14 @@ class Checker:
             log.warning("operator cannot be checked", operator=name, why=CANNOT_ANSWER)
         was_stale = before is not None and before.state is CheckState.STALE
         if decision.state is CheckState.STALE and not was_stale:
-            self._tell_stale(obj, decision)
+            self._report_stale(obj, decision)
         elif was_stale and decision.state in (CheckState.ALIVE, CheckState.CHALLENGED):
             by = decision.evidence.alive.by
             note = f"The operator updates its conditions again; the first sign of life was {by}."
             self._event(obj, "Normal", "OperatorRecovered", note, _verdict_of(before))
             log.info("operator recovered", operator=name, by=by)
 
-    def _tell_stale(self, obj: Object, decision: Decision) -> None:
+    def _report_stale(self, obj: Object, decision: Decision) -> None:
         """Report a stale operator.
 
         The first checker that sees the verdict does it, because its writer may have been killed.

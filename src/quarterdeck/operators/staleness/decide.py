@@ -27,10 +27,10 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
 from quarterdeck.operators.staleness.evidence import (
-    ConditionMark,
     Evidence,
     Proof,
     Sighting,
+    StalenessMark,
     WatchedCondition,
     evidence_of,
     raw_conditions,
@@ -177,7 +177,7 @@ def _with_challenge(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
     conditions = list(raw_conditions(case.object))
     for one in evidence.conditions:
         changes = {"message": checking_message(one.message)}
-        if one.mark is ConditionMark.VERDICT:
+        if one.mark is StalenessMark.VERDICT:
             changes |= _status(one, recorded_status(one.message) or one.status, now)
         conditions[one.position] = conditions[one.position] | changes
     return conditions
@@ -190,7 +190,7 @@ def _restored(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
         if not one.mark:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
-        if one.mark is ConditionMark.VERDICT:
+        if one.mark is StalenessMark.VERDICT:
             changed |= _status(one, recorded_status(one.message) or one.status, now)
         conditions[one.position] = changed
     return conditions
@@ -201,7 +201,7 @@ def _with_verdict(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
     conditions = list(raw_conditions(case.object))
     silent = 2 * case.interval.total_seconds()
     for one in evidence.conditions:
-        if one.mark is ConditionMark.VERDICT:
+        if one.mark is StalenessMark.VERDICT:
             continue
         changes = {"message": verdict_message(one.message, one.status, silent)}
         changes |= _status(one, "Unknown", now)

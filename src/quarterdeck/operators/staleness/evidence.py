@@ -23,7 +23,7 @@ from quarterdeck.status.writers import ManagerWrite, cannot_answer, condition_wr
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class ConditionMark(StrEnum):
+class StalenessMark(StrEnum):
     """The checker's mark on a condition, known by the condition's text alone."""
 
     NONE = ""
@@ -40,7 +40,7 @@ class WatchedCondition(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     message: str
     last_transition_time: datetime | None
-    mark: ConditionMark
+    mark: StalenessMark
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -189,10 +189,10 @@ def _challenged(
     return max(*times, first_seen) if seen and seen.witnessed else max(times)
 
 
-def _mark(status: str, message: str) -> ConditionMark:
+def _mark(status: str, message: str) -> StalenessMark:
     if is_checking(message):
-        return ConditionMark.CHECKING
-    return ConditionMark.VERDICT if is_verdict(status, message) else ConditionMark.NONE
+        return StalenessMark.CHECKING
+    return StalenessMark.VERDICT if is_verdict(status, message) else StalenessMark.NONE
 
 
 def _part(obj: Object, name: str) -> Object:

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.staleness.evidence import ConditionMark, conditions_of, raw_conditions
+from quarterdeck.operators.staleness.evidence import StalenessMark, conditions_of, raw_conditions
 from quarterdeck.status.staleness_marks import original
 from quarterdeck.status.writers import PROBE
 
@@ -20,7 +20,7 @@ def restored(obj: Object, before: Object) -> list[Any]:
         if isinstance(one, dict) and "type" in one and "message" not in one
     }
     for one in conditions_of(obj):
-        if one.mark is not ConditionMark.CHECKING:
+        if one.mark is not StalenessMark.CHECKING:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
         if one.type in without and not changed["message"]:

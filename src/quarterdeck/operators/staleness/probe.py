@@ -19,7 +19,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.metadata import fence
 from quarterdeck.kube import Client, Conflict, Gone, NotFound
-from quarterdeck.operators.staleness.evidence import ConditionMark, conditions_of, raw_conditions
+from quarterdeck.operators.staleness.evidence import StalenessMark, conditions_of, raw_conditions
 from quarterdeck.operators.staleness.give_back import given_back, restored
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message
@@ -139,7 +139,7 @@ def _check(obj: Object) -> None:
     marked = [one for one in conditions if one.mark]
     if not marked:
         return
-    if all(one.mark is ConditionMark.VERDICT for one in conditions):
+    if all(one.mark is StalenessMark.VERDICT for one in conditions):
         raise ProbeRefused(
             f"{name} is stale: nobody would answer; see: quarterdeck staleness explain"
         )
@@ -182,7 +182,7 @@ async def _put_back(client: Client, name: str, before: Object) -> bool:
     for _ in range(ATTEMPTS):
         try:
             obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-            if any(one.mark is ConditionMark.CHECKING for one in conditions_of(obj)):
+            if any(one.mark is StalenessMark.CHECKING for one in conditions_of(obj)):
                 obj = await _write(client, obj, restored(obj, before))
                 changed = True
             if (entries := given_back(obj, before)) is not None:

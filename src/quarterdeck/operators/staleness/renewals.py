@@ -26,7 +26,7 @@ class Renewals:
         self._client = manager.replica_client
         self._events = manager.events
         self._found: dict[str, Proof | None] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def last(self, name: str) -> Proof | None:
         """The operator's last renewal of a Lease that counts, as of the last `read`."""
@@ -38,28 +38,28 @@ class Renewals:
         proofs = []
         for key in named_leases(obj):
             if not is_valid_name(key):
-                self._tell(obj, key, "there is no such name", event=True)
+                self._report(obj, key, "there is no such name", event=True)
                 continue
             try:
                 lease: Object = await self._client.get(LEASES, key.name, key.namespace)
             except (NotFound, Forbidden) as error:
-                self._tell(obj, key, str(error))
+                self._report(obj, key, str(error))
                 continue
-            self._told.discard((name, str(key)))
+            self._reported.discard((name, str(key)))
             proofs.append(renewal(lease))
         self._found[name] = latest_proof(proofs)
 
     def forget(self, name: str) -> None:
         """Drop the renewals of an operator that is gone."""
         self._found.pop(name, None)
-        self._told = {one for one in self._told if one[0] != name}
+        self._reported = {one for one in self._reported if one[0] != name}
 
-    def _tell(self, obj: Object, key: Key, why: str, *, event: bool = False) -> None:
+    def _report(self, obj: Object, key: Key, why: str, *, event: bool = False) -> None:
         """Report a Lease that does not count, once until it counts again."""
         name = obj["metadata"]["name"]
-        if (name, str(key)) in self._told:
+        if (name, str(key)) in self._reported:
             return
-        self._told.add((name, str(key)))
+        self._reported.add((name, str(key)))
         log.warning("lease does not count", operator=name, lease=str(key), error=why)
         if event:
             note = f"status.relatedObjects names the Lease {key}, but {why}; correct the entry"

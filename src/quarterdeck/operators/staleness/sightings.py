@@ -16,8 +16,8 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.staleness.evidence import (
-    ConditionMark,
     Sighting,
+    StalenessMark,
     conditions_of,
     has_managed_fields,
     raw_conditions,
@@ -42,7 +42,7 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Since when all conditions are marked."""
     witnessed: bool
     """Whether the checker also saw the conditions before they were marked."""
-    marks: frozenset[tuple[str, ConditionMark]]
+    marks: frozenset[tuple[str, StalenessMark]]
     """The marks by checkers, not by a probe."""
     written: float | None
     """When this checker last wrote, or saw a new mark of another checker."""
@@ -157,7 +157,7 @@ def _operator_text(obj: Object) -> OperatorText:
     text: list[Any] = []
     for one in conditions_of(obj):
         status, reason = one.status, conditions[one.position].get("reason")
-        if one.mark is ConditionMark.VERDICT:
+        if one.mark is StalenessMark.VERDICT:
             status = recorded_status(one.message) or one.status
         text.append((one.type, status, reason, original(one.message)))
     return tuple(text)

@@ -65,11 +65,11 @@ async def test_queries(ten: Path, parameters: dict[str, str], expected: bytes) -
     ("parameters", "message"),
     [
         ({"colour": "red"}, "colour: 'red': this node understands only follow"),
-        ({"tailLines": "-1"}, "tailLines: '-1': say a whole number"),
-        ({"limitBytes": "0"}, "limitBytes: '0': say a whole number above zero"),
-        ({"follow": "maybe"}, "follow: 'maybe': say true or false"),
-        ({"sinceTime": "noon"}, "sinceTime: 'noon': say a time such as"),
-        ({"stream": "x"}, "stream: 'x': say one of All, Stdout, Stderr"),
+        ({"tailLines": "-1"}, "tailLines: '-1': use a whole number"),
+        ({"limitBytes": "0"}, "limitBytes: '0': use a whole number above zero"),
+        ({"follow": "maybe"}, "follow: 'maybe': use true or false"),
+        ({"sinceTime": "noon"}, "sinceTime: 'noon': use a time such as"),
+        ({"stream": "x"}, "stream: 'x': use one of All, Stdout, Stderr"),
     ],
 )
 def test_other_queries_are_refused(parameters: dict[str, str], message: str) -> None:

@@ -54,19 +54,19 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
 
 def _flag(value: str) -> bool:
     if value not in ("true", "false", "1", "0", ""):
-        raise ValueError("say true or false")
+        raise ValueError("use true or false")
     return value in ("true", "1")
 
 
 def _count(value: str) -> int:
     if not value.isdecimal():
-        raise ValueError("say a whole number that is not negative")
+        raise ValueError("use a whole number that is not negative")
     return int(value)
 
 
 def _positive(value: str) -> int:
     if not value.isdecimal() or int(value) == 0:
-        raise ValueError("say a whole number above zero")
+        raise ValueError("use a whole number above zero")
     return int(value)
 
 
@@ -74,13 +74,13 @@ def _moment(value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError("say a time such as 2026-03-01T12:00:00Z") from None
+        raise ValueError("use a time such as 2026-03-01T12:00:00Z") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _stream(value: str) -> str:
     if value not in STREAMS:
-        raise ValueError(f"say one of {', '.join(STREAMS)}")
+        raise ValueError(f"use one of {', '.join(STREAMS)}")
     return value
 
 

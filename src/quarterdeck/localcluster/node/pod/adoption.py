@@ -25,14 +25,14 @@ def adopt(pod: Object, last_runs: dict[str, LastRun], now: Instant) -> dict[str,
     write of its status.
     """
     status = pod.get("status", {})
-    said = {
+    statuses = {
         entry["name"]: entry
         for field in ("initContainerStatuses", "containerStatuses")
         for entry in status.get(field) or []
     }
     return {
         spec["name"]: _adopted(
-            said.get(spec["name"], {}), last_runs.get(spec["name"], LastRun(-1)), now
+            statuses.get(spec["name"], {}), last_runs.get(spec["name"], LastRun(-1)), now
         )
         for spec in all_containers(pod)
     }

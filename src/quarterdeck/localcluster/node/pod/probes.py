@@ -26,16 +26,16 @@ class ProbeStreak(msgspec.Struct, frozen=True):
     """The last answers of a probe, and the result that follows."""
 
     result: bool | None = None
-    streak: int = 0
+    length: int = 0
     """The number of consecutive answers equal to the last one."""
     last: bool | None = None
 
 
-def judge(probe: dict[str, Any], row: ProbeStreak, ok: bool) -> ProbeStreak:
+def judge(probe: dict[str, Any], streak: ProbeStreak, ok: bool) -> ProbeStreak:
     """The streak with one more answer; the result changes when the threshold is reached."""
-    streak = row.streak + 1 if row.last is ok else 1
+    length = streak.length + 1 if streak.last is ok else 1
     threshold = probe.get("successThreshold", 1) if ok else probe.get("failureThreshold", 3)
-    return ProbeStreak(ok if streak >= threshold else row.result, streak, ok)
+    return ProbeStreak(ok if length >= threshold else streak.result, length, ok)
 
 
 async def make_probe(
@@ -62,15 +62,15 @@ async def make_probe(
 async def follow_probe(
     probe: dict[str, Any],
     ask: Callable[[], Awaitable[ProbeAnswer]],
-    heard: Callable[[ProbeStreak, ProbeAnswer], bool],
+    on_answer: Callable[[ProbeStreak, ProbeAnswer], bool],
 ) -> None:
-    """Probe periodically, and pass each answer to `heard`, until that returns True."""
-    row = ProbeStreak()
+    """Probe periodically, and pass each answer to `on_answer`, until that returns True."""
+    streak = ProbeStreak()
     await asyncio.sleep(probe.get("initialDelaySeconds", 0))
     while True:
         outcome = await ask()
-        row = judge(probe, row, outcome.ok)
-        if heard(row, outcome):
+        streak = judge(probe, streak, outcome.ok)
+        if on_answer(streak, outcome):
             return
         await asyncio.sleep(probe.get("periodSeconds", 10))
 

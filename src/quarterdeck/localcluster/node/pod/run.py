@@ -212,18 +212,18 @@ class PodRun:
         async def ask() -> ProbeAnswer:
             return await make_probe(probe, spec, self.pod_ip, process.run_inside)
 
-        def heard(row: ProbeStreak, outcome: ProbeAnswer) -> bool:
+        def on_answer(streak: ProbeStreak, outcome: ProbeAnswer) -> bool:
             if not outcome.ok:
                 note = f"{kind.capitalize()} probe of {name} failed: {outcome.message}"
                 self._record("Warning", "Unhealthy", note)
             health = self._health(name)
-            if getattr(health, kind) is not row.result:
-                changed = msgspec.structs.replace(health, **{kind: row.result})
+            if getattr(health, kind) is not streak.result:
+                changed = msgspec.structs.replace(health, **{kind: streak.result})
                 self._change_run(name, health=changed)
                 self._wake()
-            return kind == "startup" and row.result is not None
+            return kind == "startup" and streak.result is not None
 
-        await follow_probe(probe, ask, heard)
+        await follow_probe(probe, ask, on_answer)
 
     async def _pre_stop(
         self, spec: dict[str, Any], seconds: float, process: ContainerProcess

@@ -46,9 +46,9 @@ def check_bubblewrap() -> None:
         check=False,
     )
     if tried.returncode != 0:
-        said = " ".join(tried.stderr.split())
+        error = " ".join(tried.stderr.split())
         raise NoNamespaces(
-            f"bubblewrap may not make namespaces here ({said}); {remedy(_settings_of_the_kernel())}"
+            f"bubblewrap may not make namespaces here ({error}); {remedy(_kernel_settings())}"
         )
 
 
@@ -63,7 +63,7 @@ def remedy(kernel: Mapping[str, str]) -> str:
     return f"allow it with: sudo sysctl {words}, or run as root"
 
 
-def _settings_of_the_kernel() -> dict[str, str]:
+def _kernel_settings() -> dict[str, str]:
     found = {}
     for name in BLOCKING_SETTINGS:
         with suppress(OSError):

@@ -89,5 +89,5 @@ def _fault_of_proot() -> str:
             )
         finally:
             orders.close()
-    said = " ".join(tried.stderr.split())
-    return "" if tried.returncode == 0 else said or f"exit code {tried.returncode}"
+    errors = " ".join(tried.stderr.split())
+    return "" if tried.returncode == 0 else errors or f"exit code {tried.returncode}"

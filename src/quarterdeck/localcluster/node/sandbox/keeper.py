@@ -64,16 +64,16 @@ def _start(order: dict[str, Any]) -> tuple[int, int]:
 def _follow(watched: list[int], status: int | None) -> int:
     """Wait for the first event that ends the container, and return the exit code."""
     reports = watched[1]
-    heard = b""
+    unread = b""
     while True:
         ready, _, _ = select.select(watched, [], [])
         if reports in ready:
             chunk = os.read(reports, 4096)
-            heard += chunk
+            unread += chunk
             if not chunk:
                 watched = [each for each in watched if each != reports]
-            while b"\n" in heard:
-                line, heard = heard.split(b"\n", 1)
+            while b"\n" in unread:
+                line, unread = unread.split(b"\n", 1)
                 what, number = line.split()
                 if what != b"failed" and status is not None:
                     os.write(status, b'{"%s": %d}\n' % (what, int(number)))

@@ -38,8 +38,8 @@ def loader() -> bytes:
         env={},
     ) as run:
         if run.stdout is None or not (pid := run.stdout.readline().strip()):
-            said = run.stderr.read().decode() if run.stderr else ""
-            raise OSError(" ".join(said.split()) or "proot runs nothing")
+            errors = run.stderr.read().decode() if run.stderr else ""
+            raise OSError(" ".join(errors.split()) or "proot runs nothing")
         return Path(f"/proc/{int(pid)}/exe").read_bytes()
 
 

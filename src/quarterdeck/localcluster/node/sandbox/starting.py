@@ -40,13 +40,13 @@ class CommandLine(msgspec.Struct, frozen=True):
 def start(sandbox: Sandbox, ends: PipeEnds, gate: int | None) -> "subprocess.Popen[bytes]":
     """Start a container; after its mounts it waits for a byte from `gate`, if there is one."""
     in_proot = sandbox.proot is not None
-    with _proot(sandbox, ends) if in_proot else _bubblewrap(sandbox, ends, gate) as words:
+    with _proot(sandbox, ends) if in_proot else _bubblewrap(sandbox, ends, gate) as command_line:
         return subprocess.Popen(
-            words.command,
+            command_line.command,
             stdin=subprocess.DEVNULL,
             stdout=ends.out,
             stderr=ends.err,
-            pass_fds=[ends.status, *words.descriptors],
+            pass_fds=[ends.status, *command_line.descriptors],
             # The container's own variables come by --args or by the order.
             env={},
             start_new_session=in_proot,  # Bubblewrap starts its own.

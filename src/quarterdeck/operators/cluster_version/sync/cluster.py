@@ -271,7 +271,7 @@ class Cluster:
 
     def _start(self, gvk: GroupVersionKind, resource: Resource[Object]) -> Followed:
         followed = Followed(self._client, resource, _keys(self._wanted[gvk], resource))
-        followed.cache.subscribe(lambda change: self._tell(gvk, change.key))
+        followed.cache.subscribe(lambda change: self._notify(gvk, change.key))
         followed.task = run_cache(self._tasks, followed.cache, f"payload's {resource.plural}")
         self._followed[gvk] = followed
         return followed
@@ -281,7 +281,7 @@ class Cluster:
         if followed.task is not None:
             followed.task.cancel()
 
-    def _tell(self, gvk: GroupVersionKind, key: Key) -> None:
+    def _notify(self, gvk: GroupVersionKind, key: Key) -> None:
         if self._listener is not None:
             self._listener(ObjectIdentity(gvk.group, gvk.kind, key.namespace, key.name))
 

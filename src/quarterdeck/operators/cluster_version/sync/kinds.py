@@ -38,29 +38,29 @@ class _ResponseKind(msgspec.Struct):
     kind: str = ""
 
 
-class _ApiResource(msgspec.Struct, rename="camel"):
+class _DiscoveredResource(msgspec.Struct, rename="camel"):
     resource: str
     scope: str = ""
     verbs: list[str] = []
     response_kind: _ResponseKind | None = None
 
 
-class _ApiVersion(msgspec.Struct):
+class _DiscoveredVersion(msgspec.Struct):
     version: str
-    resources: list[_ApiResource] | None = None
+    resources: list[_DiscoveredResource] | None = None
 
 
 class _Meta(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _ApiGroup(msgspec.Struct):
+class _DiscoveredGroup(msgspec.Struct):
     metadata: _Meta = _Meta()
-    versions: list[_ApiVersion] = []
+    versions: list[_DiscoveredVersion] = []
 
 
 class _Discovery(msgspec.Struct):
-    items: list[_ApiGroup] | None = None
+    items: list[_DiscoveredGroup] | None = None
 
 
 async def discover(client: Client) -> Kinds:

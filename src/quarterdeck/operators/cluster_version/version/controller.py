@@ -167,8 +167,8 @@ class VersionController:
         operators = tuple(self.operators.list())
         found = self.versions.get(KEY)
         work, history = self.runner.work, found.status.history if found and found.status else ()
-        is_told = work is not None and history and history[0].version == work.version
-        progress = self.runner.progress if is_told else None
+        is_current = work is not None and history and history[0].version == work.version
+        progress = self.runner.progress if is_current else None
         return MetricsInput(version=found, operators=operators, progress=progress)
 
     async def _asked(self, version: ClusterVersion) -> UpdateRequest:
