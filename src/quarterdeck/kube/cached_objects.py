@@ -13,21 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.kube.codec import (
-    MALFORMED,
+from quarterdeck.kube.codec import MALFORMED, Codec
+from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status
+from quarterdeck.kube.paths import collection, selectors
+from quarterdeck.kube.selector import parse_selector
+from quarterdeck.kube.store import Index, Store, Subscriber
+from quarterdeck.kube.watch_events import (
     Added,
     Bookmark,
-    Codec,
     Deleted,
     Event,
     Failure,
     Modified,
     UnreadableObject,
 )
-from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status
-from quarterdeck.kube.paths import collection, selectors
-from quarterdeck.kube.selector import parse_selector
-from quarterdeck.kube.store import Index, Store, Subscriber
 
 T = TypeVar("T", bound="TypedObject | Object")
 

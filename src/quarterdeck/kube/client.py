@@ -20,20 +20,13 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 import msgspec
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.kube.codec import (
-    Bookmark,
-    Codec,
-    Event,
-    Failure,
-    LineSplitter,
-    ListPage,
-    UnreadableObject,
-)
+from quarterdeck.kube.codec import Codec, LineSplitter
 from quarterdeck.kube.connection import Connection
 from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status, parse_status
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.paths import collection, object_path, selectors
 from quarterdeck.kube.transport import HttpRequest, Transport
+from quarterdeck.kube.watch_events import Bookmark, Event, Failure, ListPage, UnreadableObject
 
 T = TypeVar("T", bound="TypedObject | Object")
 T_contra = TypeVar("T_contra", bound="TypedObject | Object", contravariant=True)

@@ -12,18 +12,7 @@ from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, TypedObject
 from quarterdeck.kube.client import PAGE_SIZE, Client
-from quarterdeck.kube.codec import (
-    MALFORMED,
-    Added,
-    Bookmark,
-    Codec,
-    Deleted,
-    Event,
-    Failure,
-    ListPage,
-    Modified,
-    UnreadableObject,
-)
+from quarterdeck.kube.codec import MALFORMED, Codec
 from quarterdeck.kube.errors import (
     ApiError,
     ConnectionFailed,
@@ -33,6 +22,16 @@ from quarterdeck.kube.errors import (
     ServerError,
     UnexpectedAnswer,
     error_from_status,
+)
+from quarterdeck.kube.watch_events import (
+    Added,
+    Bookmark,
+    Deleted,
+    Event,
+    Failure,
+    ListPage,
+    Modified,
+    UnreadableObject,
 )
 from quarterdeck.log import get_logger
 

@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES
 from quarterdeck.kube import Client, Connection, ConnectionFailed, load_kubeconfig
-from quarterdeck.kube.codec import Modified
+from quarterdeck.kube.watch_events import Modified
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.certificates import certificate_path, key_path
 

@@ -8,13 +8,12 @@ from tests.unit.kube.gadgets import GADGETS, gadget, line
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key
 from quarterdeck.kube import UnexpectedAnswer, codec
-from quarterdeck.kube.codec import (
+from quarterdeck.kube.codec import Codec, LineSplitter
+from quarterdeck.kube.watch_events import (
     Added,
     Bookmark,
-    Codec,
     Deleted,
     Failure,
-    LineSplitter,
     Modified,
     UnreadableObject,
 )

@@ -9,9 +9,10 @@ from tests.unit.kube.gadgets import GADGETS, Gadget, gadget, line
 
 from quarterdeck.api.meta import Key
 from quarterdeck.kube import ConnectionFailed, Gone
-from quarterdeck.kube.codec import Codec, Event
+from quarterdeck.kube.codec import Codec
 from quarterdeck.kube.errors import Status, error_from_status
 from quarterdeck.kube.snapshot import Snapshot, cannot_stream, from_stream
+from quarterdeck.kube.watch_events import Event
 
 EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
 

@@ -20,7 +20,7 @@ from tests.places import DEPLOY
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
 from quarterdeck.api.meta import Object
 from quarterdeck.kube import Client, load_kubeconfig
-from quarterdeck.kube.codec import Modified
+from quarterdeck.kube.watch_events import Modified
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.status import find_condition
 from quarterdeck.testing.audit import writes_by
