@@ -15,7 +15,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class Line(asyncio.Transport):
-    """Where a http writes to; notes what it is told."""
+    """The transport of a connection; records the calls."""
 
     def __init__(self) -> None:
         super().__init__()
