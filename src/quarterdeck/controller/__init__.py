@@ -12,6 +12,7 @@ from quarterdeck.controller.finalizer import Finalizer
 from quarterdeck.controller.group import Group
 from quarterdeck.controller.manager import Manager
 from quarterdeck.controller.metadata import controller_of, key_of, owned_by
+from quarterdeck.controller.named import NamedObjects
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.probes import ProbeAddressError
 from quarterdeck.controller.process import NothingToRun, Operator, Process, ProcessSettings
@@ -41,6 +42,7 @@ __all__ = [
     "InvalidSpec",
     "LeadershipLost",
     "Manager",
+    "NamedObjects",
     "NothingToRun",
     "Objects",
     "Operator",

@@ -14,21 +14,25 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from quarterdeck.api.meta import Key, Resource
+from quarterdeck.api.meta import Key, Object, Resource, TypedObject
+from quarterdeck.controller.controller import Controller
 from quarterdeck.controller.controller_set import ControllerSet, OperatorContext, ProcessContext
 from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.group import Group
 from quarterdeck.controller.lease import Lease
+from quarterdeck.controller.named import NamedObjects
 from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.tasks import endless, guarded
-from quarterdeck.controller.uses import Use, Verb, merged_uses, uses_of_verbs
+from quarterdeck.controller.uses import Use, Verb, merged_uses, uses_of_cache, uses_of_verbs
 from quarterdeck.kube import Client
 from quarterdeck.log import get_logger
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+
+T = TypeVar("T", bound=TypedObject | Object)
 
 log = get_logger("controller.manager")
 
@@ -92,6 +96,19 @@ class Manager(ControllerSet):
         group = Group(name, self._common, self._watchable_caches)
         self._groups.append(group)
         return group
+
+    def named(
+        self, resource: Resource[T], controller: Controller, *, namespace: str = ""
+    ) -> NamedObjects[T]:
+        """Objects of this kind by name, for names that the controller's reconcile learns.
+
+        A change of an object wakes the keys that hold it. Without a namespace, the operator may
+        read the objects of all namespaces.
+        """
+        self._common.use(uses_of_cache(resource, Selection(namespace=namespace)))
+        found = NamedObjects(self.replica_client, resource, controller.wake)
+        self.add_task(f"{resource.plural} held by {controller.name}", found.run, always=True)
+        return found
 
     def declare(
         self,

@@ -145,6 +145,20 @@ def test_rights_that_come_after_the_start_are_refused_unless_they_are_there() ->
     assert manager.uses == before
 
 
+def test_who_follows_objects_by_name_may_read_them_where_they_are_and_says_so_in_time() -> None:
+    kept: list[Manager] = []
+
+    def setup(manager: Manager) -> None:
+        kept.append(manager)
+        manager.named(CONFIG_MAPS, Controller("a", reconcile, []), namespace="here")
+
+    (use,) = recorded_uses(setup)
+    assert use == Use(resource=CONFIG_MAPS, namespace="here", verbs=frozenset({"list", "watch"}))
+    kept[0].finish_setup()
+    with pytest.raises(RuntimeError, match="'configmaps held by b' would never run"):
+        kept[0].named(CONFIG_MAPS, Controller("b", reconcile, []), namespace="here")
+
+
 def test_a_watch_of_objects_that_nobody_follows_is_refused() -> None:
     kept: list[Manager] = []
     recorded_uses(kept.append)

@@ -19,7 +19,7 @@ from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.localcluster.node.addresses import Network, lock_network
 from quarterdeck.localcluster.node.heartbeat import Heartbeat
 from quarterdeck.localcluster.node.logs.server import LogServer, Serving
-from quarterdeck.localcluster.node.pod.named import NamedObjects
+from quarterdeck.localcluster.node.pod.named import PodReferences
 from quarterdeck.localcluster.node.pod.pods import Pods
 from quarterdeck.localcluster.node.pod.reports import FIELD_MANAGER, Reports
 from quarterdeck.localcluster.node.settings import NodeSettings
@@ -126,7 +126,7 @@ class Agent:
             cache,
             client,
             network=network,
-            named=NamedObjects(client, tasks, wake),
+            named=PodReferences(client, tasks, wake),
             static=static,
             events=events,
             wake=wake,

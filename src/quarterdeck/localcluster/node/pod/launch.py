@@ -16,7 +16,7 @@ from quarterdeck.localcluster.node.pod.environment import (
     command,
     environment,
 )
-from quarterdeck.localcluster.node.pod.named import Name, NamedObjects
+from quarterdeck.localcluster.node.pod.named import Name, PodReferences
 from quarterdeck.localcluster.node.pod.run import PodRun
 from quarterdeck.localcluster.node.pod.text_checks import check_spec, check_variables
 from quarterdeck.localcluster.node.pod.unsupported import security_context
@@ -44,7 +44,7 @@ MAX_HOSTNAME = 63
 class Launcher:
     """Builds sandboxes for the containers of this node."""
 
-    def __init__(self, settings: NodeSettings, named: NamedObjects) -> None:
+    def __init__(self, settings: NodeSettings, named: PodReferences) -> None:
         self._settings = settings
         self._named = named
         self._host = RealHost()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from quarterdeck.api.meta import CONFIG_MAPS, SECRETS, Key, Object, Resource
-from quarterdeck.controller.cache_tasks import run_cache
-from quarterdeck.controller.tasks import guarded
-from quarterdeck.kube import Cache, Client
+from quarterdeck.controller import NamedObjects
+from quarterdeck.controller.tasks import endless
+from quarterdeck.kube import Client
 from quarterdeck.localcluster.node.pod.environment import NotYetError, UnresolvedError
 
 TROUBLE_AFTER = 5.0
@@ -28,65 +28,40 @@ class Name(NamedTuple):
     key: Key
 
 
-class _Followed:
-    def __init__(self, cache: Cache[Object], task: "asyncio.Task[None]", since: float) -> None:
-        self.cache = cache
-        self.since = since
-        self.task = task
-        self.holders: set[Key] = set()
-
-
-class NamedObjects:
+class PodReferences:
     """The objects that pods refer to; `wake` is called for each pod when one changes."""
 
     def __init__(
         self, client: Client, tasks: asyncio.TaskGroup, wake: Callable[[Key], None]
     ) -> None:
-        self._client = client
-        self._tasks = tasks
-        self._wake = wake
         self._clock = asyncio.get_running_loop().time
-        self._followed: dict[Name, _Followed] = {}
+        self._named = {
+            kind: NamedObjects(client, resource, wake) for kind, resource in KINDS.items()
+        }
+        self._unknown_since: dict[Name, float] = {}
+        for kind, named in self._named.items():
+            name = f"{kind}s of pods"
+            tasks.create_task(endless(name, named.run()), name=name)
 
     def hold(self, pod: Key, names: Iterable[Name]) -> None:
         """Watch exactly these objects for the pod; an empty set releases all."""
         wanted = set(names)
-        for name in wanted - self._followed.keys():
-            self._followed[name] = self._follow(name)
-        for name, followed in list(self._followed.items()):
-            if name in wanted:
-                followed.holders.add(pod)
-                continue
-            followed.holders.discard(pod)
-            if not followed.holders:
-                followed.task.cancel()
-                del self._followed[name]
+        for kind, named in self._named.items():
+            unknown = named.hold(pod, (name.key for name in wanted if name.kind == kind))
+            for key in unknown:
+                self._unknown_since.setdefault(Name(kind, key), self._clock())
+        for name in [*self._unknown_since]:
+            if name.key not in self._named[name.kind].followed:
+                del self._unknown_since[name]
 
     def get(self, name: Name) -> Object | None:
         """The object; None if it does not exist; `UnresolvedError` before the first list."""
-        followed = self._followed[name]
-        cache = followed.cache
-        if not cache.synced:
-            if cache.trouble and self._clock() - followed.since > TROUBLE_AFTER:
-                raise UnresolvedError(name.kind, name.key.name, cache.trouble)
-            raise NotYetError(name.kind, name.key.name, "waiting for the API server")
-        return cache.get(name.key)
-
-    def _follow(self, name: Name) -> _Followed:
-        cache = Cache(
-            self._client, KINDS[name.kind], namespace=name.key.namespace, name=name.key.name
-        )
-        task = run_cache(self._tasks, cache, f"cache of {name.kind} {name.key}")
-        followed = _Followed(cache, task, self._clock())
-
-        def woken(_change: object = None) -> None:
-            for holder in followed.holders:
-                self._wake(holder)
-
-        cache.subscribe(woken)
-        # No change event tells that the object does not exist, so the sync wakes the pods too.
-        sync = f"sync {name.kind} {name.key}"
-        synced = self._tasks.create_task(guarded(sync, cache.wait_synced()), name=sync)
-        synced.add_done_callback(woken)
-        task.add_done_callback(lambda _: synced.cancel())
-        return followed
+        named = self._named[name.kind]
+        if named.is_known(name.key):
+            self._unknown_since.pop(name, None)
+            return named.get(name.key)
+        trouble = named.trouble(name.key)
+        since = self._unknown_since.setdefault(name, self._clock())
+        if trouble and self._clock() - since > TROUBLE_AFTER:
+            raise UnresolvedError(name.kind, name.key.name, trouble)
+        raise NotYetError(name.kind, name.key.name, "waiting for the API server")

@@ -30,7 +30,7 @@ from quarterdeck.localcluster.node.pod.lifecycle import (
     Terminate,
     plan,
 )
-from quarterdeck.localcluster.node.pod.named import Name, NamedObjects
+from quarterdeck.localcluster.node.pod.named import Name, PodReferences
 from quarterdeck.localcluster.node.pod.run import EventType, PodRun
 from quarterdeck.localcluster.node.pod.tokens import Tokens
 from quarterdeck.localcluster.node.pod.unsupported import unsupported
@@ -60,7 +60,7 @@ class Pods:
         client: Client,
         *,
         network: Network,
-        named: NamedObjects,
+        named: PodReferences,
         static: StaticPods,
         events: Recorder,
         wake: Callable[[Key], None],
