@@ -8,16 +8,26 @@ import unicodedata
 from collections.abc import Mapping
 
 _KEPT = {"\n"}
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that Unicode calls printable and that no terminal shows."""
+_MAX_MARKS = 4
+"""The most marks on a letter; a terminal draws more of them over the lines above and below."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
     """The text with control characters as escapes; with `lines`, line ends are kept.
 
-    Characters that change the direction of text, or have no width, are escaped too.
+    Characters that change the direction of text, have no width, cannot be seen, or are heaped upon
+    a letter are escaped too.
     """
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(one if _shown(one, lines=lines) else _escape(one) for one in text)
+    shown, stacked = [], 0
+    for one in text:
+        stacked = stacked + 1 if _is_mark(one) else 0
+        kept = _shown(one, lines=lines) and stacked <= _MAX_MARKS
+        shown.append(one if kept else _escape(one))
+    return "".join(shown)
 
 
 def width(text: str) -> int:
@@ -46,7 +56,12 @@ def wants_colours(environ: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def _shown(one: str, *, lines: bool) -> bool:
-    return one.isprintable() or (lines and one in _KEPT)
+    return (one.isprintable() and one not in _BLANK) or (lines and one in _KEPT)
+
+
+def _is_mark(one: str) -> bool:
+    """Whether it is drawn onto the letter before it."""
+    return not one.isascii() and unicodedata.category(one) in ("Mn", "Me")
 
 
 def _escape(one: str) -> str:
@@ -54,6 +69,6 @@ def _escape(one: str) -> str:
 
 
 def _columns(one: str) -> int:
-    if unicodedata.combining(one):
+    if _is_mark(one):
         return 0
     return 2 if unicodedata.east_asian_width(one) in "WF" else 1

@@ -2,6 +2,9 @@
 
 import io
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -32,6 +35,19 @@ def test_ordinary_text_stays_as_it_is() -> None:
     assert visible("all is well: größer, 日本語, 🚢") == "all is well: größer, 日本語, 🚢"
     assert visible("two\nlines") == "two\\nlines"
     assert visible("two\nlines\t", lines=True) == "two\nlines\\t"
+
+
+@pytest.mark.parametrize("blank", ["\u3164", "\u2800", "\u115f", "\u034f", "\u17b4"])
+def test_what_cannot_be_seen_is_shown_as_an_escape(blank: str) -> None:
+    """Printable, says Unicode; but it makes a name look like another one."""
+    assert visible(f"dns{blank}") == f"dns\\u{ord(blank):04x}"
+
+
+def test_marks_are_not_heaped_upon_a_letter() -> None:
+    """They have no width, so a table would not cut them, and they cover the lines around."""
+    assert visible("e\u0301a\u0308\u0304") == "e\u0301a\u0308\u0304"
+    assert visible("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "\\u0301" * 2
+    assert width("\u2764\ufe0f") == 1, "a variation selector has no width"
 
 
 @given(st.text())
@@ -98,6 +114,63 @@ def test_colours_only_where_they_are_wanted(
     environ: dict[str, str], terminal: bool, expected: bool
 ) -> None:
     assert wants_colours(environ, terminal=terminal) is expected
+
+
+class Terminal(io.StringIO):
+    """A stream that click takes for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_errors_have_colours_only_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """They are shown when click has left the command, and what it knew about colours."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    painted, plain = Terminal(), Terminal()
+    CommandFailed("no").show(painted)
+    assert painted.getvalue() == f"{click.style('error:', fg='red')} no\n"
+    monkeypatch.setenv(name, value)
+    CommandFailed("no").show(plain)
+    assert plain.getvalue() == "error: no\n"
+
+
+SHOWS = """
+import click
+from quarterdeck.cli.output import show
+click.command()(lambda: show('it', 'table', lambda: 'it' * 100_000))()
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "said"),
+    [
+        pytest.param(
+            *("/dev/full", 2, "error: standard output: No space left on device\n"),
+            id="a full disk",
+        ),
+        pytest.param(None, 141, "", id="a reader that has seen enough"),
+    ],
+)
+def test_what_cannot_be_written_has_no_exit_code_of_another_meaning(
+    file: str | None, code: int, said: str
+) -> None:
+    """1 would say that an operator is not well."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    target = os.open(file, os.O_WRONLY) if file else os.dup(writing)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", SHOWS], stdout=target, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writing)
+        os.close(target)
+    assert done.stderr.decode() == said
+    assert done.returncode == code
 
 
 @pytest.fixture

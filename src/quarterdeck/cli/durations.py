@@ -7,6 +7,9 @@ import click
 
 from quarterdeck.api.times import parse_duration, show_duration
 
+LONGEST = timedelta(days=366)
+"""Beyond it, sums with today's date end after the last day that there is."""
+
 __all__ = ["Duration", "parse_duration", "show_duration"]
 
 
@@ -31,6 +34,8 @@ class Duration(click.ParamType[timedelta]):
             self.fail(f"{value!r} is too short; write a length of time above zero, like 45s")
         if length is None:
             self.fail(f"{value!r} is not a length of time; write it like 30m, 1h30m or 45s")
+        if length > LONGEST:
+            self.fail(f"{value!r} is too long; write at most {LONGEST.days}d")
         if self._whole and length.microseconds:
             self.fail(f"{value!r} is not in whole seconds")
         return length

@@ -1,6 +1,7 @@
 """The entry point: the options that all subcommands share, and their modules."""
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -87,4 +88,7 @@ def heed_sigterm() -> None:
 def main() -> None:
     """Run the command line; kubectl calls it as `kubectl quarterdeck`."""
     heed_sigterm()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the terminal's encoding does not have is shown as an escape.
+        sys.stdout.reconfigure(errors="backslashreplace")
     cli(prog_name="quarterdeck")

@@ -13,7 +13,7 @@ import click
 
 from quarterdeck import log as logs
 from quarterdeck.cli.access import cluster_access
-from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show
+from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show, terminal_columns
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +70,8 @@ async def _show_changes(client: "Client", name: str | None, output: Output) -> N
     from quarterdeck.operators.staleness.inspect import UpgradeableRule
     from quarterdeck.status import inspect
 
-    terminal = sys.stdout.isatty() and output == "table" and os.environ.get("TERM") != "dumb"
+    draws = output == "table" and os.environ.get("TERM") != "dumb"
+    terminal = draws and terminal_columns() is not None
     first, checkers = True, UpgradeableRule(client)
     refresh = REFRESH if terminal else None
     async with aclosing(inspect.watch(client, name, refresh, checkers.keep)) as changes:

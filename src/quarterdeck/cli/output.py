@@ -4,8 +4,10 @@ All text for people goes through `show`, `table` and `CommandFailed`, which esca
 characters, whoever wrote them.
 """
 
+import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import IO, Any, Literal, TypeVar
 import click
 import msgspec
 
-from quarterdeck.terminal import cut, visible, width
+from quarterdeck.terminal import cut, visible, wants_colours, width
 
 Output = Literal["table", "json", "yaml"]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -43,8 +45,10 @@ class CommandFailed(click.ClickException):
         super().__init__(visible(" ".join(message.split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Write the line."""
-        click.echo(f"{click.style('error:', fg='red')} {self.message}", file=file or sys.stderr)
+        """Write the line, in colour where that is wanted: click no longer knows by then."""
+        colour = None if wants_colours(os.environ, terminal=True) else False
+        line = f"{click.style('error:', fg='red')} {self.message}"
+        click.echo(line, file=file or sys.stderr, color=colour)
 
 
 def output_option(command: Command) -> Command:
@@ -65,13 +69,28 @@ def show(data: Any, output: Output, as_text: Callable[[], str]) -> None:
         case "json":
             import json
 
-            click.echo(json.dumps(data, indent=2))
+            _print(json.dumps(data, indent=2))
         case "yaml":
             import yaml
 
-            click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+            _print(yaml.safe_dump(data, sort_keys=False), nl=False)
         case "table":
-            click.echo(_safe(as_text(), lines=True))
+            _print(_safe(as_text(), lines=True))
+
+
+def _print(text: str, *, nl: bool = True) -> None:
+    """Write to standard output; who cannot do so ends with no exit code that says something else.
+
+    A reader that has seen enough, like `head`, ends the command as SIGPIPE would.
+    """
+    try:
+        click.echo(text, nl=nl)
+    except OSError as error:
+        # Python tries once more at the end, and would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(128 + signal.SIGPIPE)
+        raise CommandFailed(f"standard output: {error.strerror}") from None
 
 
 def readable(value: Struct) -> Struct:
@@ -105,7 +124,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int | N
 
 def terminal_columns() -> int | None:
     """The width of the terminal; None if the output is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    # Python has no standard output at all where its file descriptor is closed.
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def _fitted(widths: Sequence[int], limit: int) -> tuple[list[int], int]:
@@ -135,8 +156,6 @@ def _cell(cell: str, room: int) -> str:
 
 def _safe(text: str, *, lines: bool = False) -> str:
     """The text with our own colours, and other control characters escaped."""
-    if text.isprintable():
-        return text
     parts: list[str] = []
     end = 0
     for style in _STYLE.finditer(text):

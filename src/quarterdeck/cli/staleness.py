@@ -17,6 +17,8 @@ from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.output import CommandFailed, Output, output_option, show
 
+MAX_NAME_LENGTH = 253
+"""The most characters of a name; the API server refuses to read a long request path."""
 REFUSED = 3
 """The exit code of a probe that could not be made."""
 NEEDED_TO_READ = "it takes the right to get clusteroperators.config.openshift.io"
@@ -34,9 +36,9 @@ class CannotProbe(CommandFailed):
 
 def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """The argument NAME, which goes into a request path; an invalid name ends the command."""
-    if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
+    if len(value) > MAX_NAME_LENGTH or not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
         raise CommandFailed(
-            f"{value!r} cannot be the name of a ClusterOperator; all there are: "
+            f"{value[:MAX_NAME_LENGTH]!r} cannot be the name of a ClusterOperator; all there are: "
             "kubectl get clusteroperators"
         )
     return value
@@ -100,7 +102,8 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
 
     Changes the messages of its conditions, as the checker does, and nothing else; what the
     operator does not put back in time is put back. Exits with 0 when it answered, 1 when it did
-    not or only in part, 3 when it could not be asked because it stands challenged or is stale.
+    not or only in part, 3 when it is not asked because it stands challenged, is stale or cannot
+    answer.
     """
     from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text
     from quarterdeck.operators.staleness.probe import probe as ask_operator
@@ -121,16 +124,18 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
 def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
     """Turn errors of a request into one line with a remedy."""
     from quarterdeck.kube import Forbidden, NotFound
-    from quarterdeck.operators.staleness.probe import Interrupted, ProbeRefused
+    from quarterdeck.operators.staleness.probe import Interrupted, ProbeFailed, ProbeRefused
     from quarterdeck.status.inspect import NO_DEFINITION
 
     try:
         yield
     except Interrupted as error:
-        click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
+        CommandFailed(str(error)).show()
         sys.exit(128 + error.number)
     except ProbeRefused as error:
         raise CannotProbe(str(error)) from None
+    except ProbeFailed as error:
+        raise CommandFailed(str(error)) from None
     except NotFound as error:
         if name not in error.message:
             raise CommandFailed(NO_DEFINITION) from None

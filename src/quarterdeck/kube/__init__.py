@@ -34,6 +34,7 @@ from quarterdeck.kube.kubeconfig import load_kubeconfig
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.selector import LabelRequirement, LabelSelector, parse_selector
 from quarterdeck.kube.store import Change
+from quarterdeck.kube.watch_events import Deleted
 
 __all__ = [
     "AlreadyExists",
@@ -49,6 +50,7 @@ __all__ = [
     "ConnectionFailed",
     "Credentials",
     "CredentialsError",
+    "Deleted",
     "ExecPlugin",
     "Forbidden",
     "Gone",

@@ -27,6 +27,13 @@ def test_zero_is_refused_as_too_short() -> None:
         Duration().convert("0s", None, None)
 
 
+@pytest.mark.parametrize("text", ["367d", "99999999h"])
+def test_ages_are_refused_as_too_long(text: str) -> None:
+    """`explain --interval=99999999h` ended in a traceback, and a checker would have failed."""
+    with pytest.raises(click.BadParameter, match="is too long; write at most 366d"):
+        Duration().convert(text, None, None)
+
+
 def test_parts_of_a_second_can_be_refused() -> None:
     with pytest.raises(click.BadParameter):
         Duration(whole=True).convert("1.5s", None, None)

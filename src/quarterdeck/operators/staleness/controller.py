@@ -13,7 +13,16 @@ from typing import Literal
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, Watch
-from quarterdeck.kube import ApiError, Change, Conflict, Forbidden, Invalid, NotFound
+from quarterdeck.kube import (
+    ApiError,
+    Change,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
 from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.decide import (
     Case,
@@ -35,7 +44,7 @@ from quarterdeck.operators.staleness.publish import Publisher
 from quarterdeck.operators.staleness.published import key_for
 from quarterdeck.operators.staleness.renewals import Renewals
 from quarterdeck.operators.staleness.settings import Settings
-from quarterdeck.operators.staleness.sightings import Sightings
+from quarterdeck.operators.staleness.sightings import Sightings, version_of
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 log = get_logger("staleness")
@@ -72,8 +81,8 @@ class Checker:
         # Each write first reads the object again from the server, not from the cache.
         manager.declare(PLAIN_CLUSTER_OPERATORS, "get")
         self._cache = self.operators.cache
-        self._denied: dict[str, float] = {}
-        """Since when the server has denied us a write, by operator."""
+        self._denied: dict[str, tuple[float, str]] = {}
+        """Since when and why no operator can be written to, by the operator whose write failed."""
         self._gauges = Gauges(manager.registry, settings, self._last_look)
         self._gauges.blind = lambda: self._cache.lost_for > manager.watch_grace_period
         manager.ready_unless(self._trouble)
@@ -89,9 +98,17 @@ class Checker:
         self._cache.subscribe(self._remember)
 
     def _remember(self, change: Change[Object]) -> None:
-        """Record each change: an answer may come and go before the next reconcile."""
-        if change.new is not None:
-            self._sightings.record(change.new, self._manager.now(), self._manager.clock())
+        """Record each change: an answer may come and go before the next reconcile.
+
+        An object may be deleted and created again before the next reconcile, too.
+        """
+        if change.new is None:
+            self._forget(change.key.name)
+            return
+        if change.old is not None and version_of(change.new) < version_of(change.old):
+            # The server was restored from a backup: no record is comparable any more.
+            self._sightings.forget(change.key.name)
+        self._sightings.record(change.new, self._manager.now(), self._manager.clock())
 
     def _last_look(self) -> float:
         """When this checker could last read and write, in seconds since 1970."""
@@ -99,12 +116,12 @@ class Checker:
 
     def _denied_for(self) -> float:
         clock = self._manager.clock()
-        return clock - min(self._denied.values(), default=clock)
+        return clock - min(self._denied.values(), default=(clock, ""))[0]
 
     def _trouble(self) -> str:
         if self._denied_for() <= self._manager.watch_grace_period:
             return ""
-        return "may not patch clusteroperators/status, so nobody can be asked"
+        return f"{min(self._denied.values())[1]}, so nobody can be asked"
 
     async def reconcile(self, key: Key) -> Result:
         """Check one ClusterOperator."""
@@ -158,21 +175,23 @@ class Checker:
         if not isinstance(decision, Write):
             return decision
         # Noted before the request: the server may carry out a request whose answer is lost.
-        self._sightings.note_write(name, self._manager.clock())
+        began = self._manager.clock()
+        self._sightings.note_write(name, began)
         try:
             status = {**obj.get("status", {}), "conditions": decision.conditions}
             await self.operators.set_status(obj, status)
-        except (Invalid, Forbidden) as error:
-            return self._refused(obj, decision, error)
         except NotFound:
             return None
         except Conflict:
-            self._sightings.write_refused(name)
+            self._sightings.write_refused(name, began)
             raise
         except ApiError as error:
-            if not too_large(error):
-                raise
-            return self._refused(obj, decision, error)
+            if (why := cannot_write(error)) is not None:
+                self._denied.setdefault(name, (began, why))
+                self._sightings.write_refused(name, began)
+            if isinstance(error, Invalid | Forbidden) or why or too_large(error):
+                return self._refused(obj, decision, error)
+            raise
         self._denied.clear()
         alive = decision.evidence.alive
         log.v(2).info(
@@ -186,9 +205,6 @@ class Checker:
     def _refused(self, obj: Object, decision: Write, error: ApiError) -> LookAgain:
         """Report that the server refuses our conditions; look again after one interval."""
         name = obj["metadata"]["name"]
-        if isinstance(error, Forbidden):
-            self._denied.setdefault(name, self._manager.clock())
-            self._sightings.write_refused(name)
         self._manager.events.event(obj, "Warning", "CannotCheck", error.message, action="Check")
         log.warning("conditions refused by the server", operator=name, error=str(error))
         return LookAgain(
@@ -266,6 +282,18 @@ class Checker:
         self._renewals.forget(name)
         self._known.pop(name, None)
         self._denied.pop(name, None)
+
+
+def cannot_write(error: ApiError) -> str | None:
+    """The reason if the server refuses a write to any operator; None for any other error.
+
+    A policy that refuses one object says nothing about the others.
+    """
+    if isinstance(error, Forbidden):
+        return "may not patch clusteroperators/status" if error.by_role else None
+    if isinstance(error, TooManyRequests | Unauthorized) or "calling webhook" in error.message:
+        return f"cannot patch clusteroperators/status ({error.message[:200]})"
+    return None
 
 
 def too_large(error: ApiError) -> bool:

@@ -4,7 +4,7 @@ P is the interval, A the last proof of life, T the time of our marks. The first 
 decides:
 
 1. The object has no watched condition, or is being deleted: do nothing. The operator has no way to
-   answer, and no Lease proves its life: do nothing.
+   answer, and no Lease proves its life: do nothing but remove a text of ours.
 2. All conditions carry the verdict: the operator is stale. Write nothing until the operator writes.
 3. All conditions are marked, some with the challenge: the challenge counts from C. C is T; it is
    A + P if the marks are not ours or somebody wrote since (A >= T), and it is never before A + P.
@@ -106,7 +106,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
-    """Remove our marks: a Lease proves that the operator is alive."""
+    """Remove our texts: a Lease proves that the operator is alive, or it has no way to do so."""
 
     evidence: Evidence
     conditions: list[Any]
@@ -130,6 +130,10 @@ def decide(case: Case) -> Decision:
     if not evidence.conditions or case.object["metadata"].get("deletionTimestamp"):
         return Nothing(state=CheckState.UNWATCHED, evidence=evidence)
     if evidence.cannot_answer and case.lease is None:
+        if any(original(one.message) != one.message for one in evidence.conditions):
+            # An operator that was given up before restores its statuses, and not the messages.
+            restored = _restored(case, evidence, now)
+            return Restore(state=CheckState.UNCHECKABLE, evidence=evidence, conditions=restored)
         return Nothing(state=CheckState.UNCHECKABLE, evidence=evidence)
     if evidence.all_marked and _renewed_since(case, evidence, now):
         return Restore(evidence=evidence, conditions=_restored(case, evidence, now))
@@ -187,7 +191,7 @@ def _restored(case: Case, evidence: Evidence, now: datetime) -> list[Any]:
     """The conditions as the operator last wrote them."""
     conditions = list(raw_conditions(case.object))
     for one in evidence.conditions:
-        if not one.mark:
+        if original(one.message) == one.message:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
         if one.mark is StalenessMark.VERDICT:

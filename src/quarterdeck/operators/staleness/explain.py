@@ -28,9 +28,9 @@ CANNOT_ANSWER = (
     "the operator applies its conditions without messages, so it has no way to answer and is not "
     "asked; let it report a message, or let its Lease speak for it"
 )
-WITHOUT_MANAGED_FIELDS = (
-    "the object comes without managedFields: since when it is so, and so when the checker acts, "
-    "only a checker that runs knows"
+UNDATED = (
+    "the object comes without managedFields, or the operator has no messages and answers without a "
+    "time: since when it is so, and so when the checker acts, only a checker that runs knows"
 )
 
 
@@ -144,7 +144,7 @@ def explanation(
 def _note(state: CheckState, *, dated: bool) -> str:
     if state is CheckState.UNCHECKABLE:
         return CANNOT_ANSWER
-    return "" if dated else WITHOUT_MANAGED_FIELDS
+    return "" if dated else UNDATED
 
 
 def _conditions(evidence: Evidence) -> list[ConditionView]:

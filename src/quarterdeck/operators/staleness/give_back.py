@@ -4,23 +4,40 @@ import copy
 from typing import Any
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.staleness.evidence import StalenessMark, conditions_of, raw_conditions
+from quarterdeck.operators.staleness.evidence import (
+    StalenessMark,
+    conditions_of,
+    has_managed_fields,
+    raw_conditions,
+)
 from quarterdeck.status.staleness_marks import original
-from quarterdeck.status.writers import PROBE
+from quarterdeck.status.writers import PROBE, condition_writes
 
 MESSAGE = "f:message"
 
 
+def challenged_by_probe(obj: Object) -> set[str]:
+    """The types of the conditions that the probe challenged, and not a checker.
+
+    Without managedFields these are all that are challenged.
+    """
+    challenged = {one.type for one in conditions_of(obj) if one.mark is StalenessMark.CHECKING}
+    if not has_managed_fields(obj):
+        return challenged
+    writes = list(condition_writes(obj))
+    return {kind for kind in challenged if any(one.by_probe(kind) for one in writes)}
+
+
 def restored(obj: Object, before: Object) -> list[Any]:
-    """The conditions without our marks; a message that was absent is absent again."""
-    conditions = list(raw_conditions(obj))
+    """The conditions without the probe's marks; a message that was absent is absent again."""
+    conditions, ours = list(raw_conditions(obj)), challenged_by_probe(obj)
     without = {
         one["type"]
         for one in raw_conditions(before)
         if isinstance(one, dict) and "type" in one and "message" not in one
     }
     for one in conditions_of(obj):
-        if one.mark is not StalenessMark.CHECKING:
+        if one.type not in ours or one.mark is not StalenessMark.CHECKING:
             continue
         changed = {**conditions[one.position], "message": original(one.message)}
         if one.type in without and not changed["message"]:

@@ -26,7 +26,7 @@ from quarterdeck.operators.staleness.published import (
     assumed_settings,
     checkers_in,
 )
-from quarterdeck.operators.staleness.sightings import Sightings
+from quarterdeck.operators.staleness.sightings import Sightings, is_undated
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 FROM_COMMAND_LINE = "as given"
@@ -61,7 +61,7 @@ async def explain(
         now,
         assumed,
         lease,
-        dated=has_managed_fields(obj),
+        dated=not is_undated(obj) and has_managed_fields(obj),
         interval_from="" if interval is None else FROM_COMMAND_LINE,
         keep_from="" if keep_upgradeable_false is None else FROM_COMMAND_LINE,
         forbids_upgrades=any(

@@ -13,16 +13,18 @@ from quarterdeck.status.staleness import parse_time
 
 ANNOTATION = "quarterdeck.dev/lease-proves-life"
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+MAX_NAME_LENGTH = 253
+"""The most characters of a name; the API server refuses to read a long request path."""
 
 
 def named_leases(obj: Object) -> list[Key]:
-    """The Leases in `status.relatedObjects`; none without the annotation."""
+    """The Leases in `status.relatedObjects`, each once; none without the annotation."""
     annotations = obj["metadata"].get("annotations")
     if not isinstance(annotations, dict) or annotations.get(ANNOTATION) != "true":
         return []
     status = obj.get("status")
     related = status.get("relatedObjects") if isinstance(status, dict) else None
-    return [
+    named = [
         Key(entry["namespace"], entry["name"])
         for entry in (related if isinstance(related, list) else [])
         if isinstance(entry, dict)
@@ -32,11 +34,13 @@ def named_leases(obj: Object) -> list[Key]:
         and entry["name"]
         and entry["namespace"]
     ]
+    return list(dict.fromkeys(named))
 
 
 def is_valid_name(key: Key) -> bool:
     """Whether a Lease may have that name; no other name may get into a request path."""
-    return all(_NAME.fullmatch(part) for part in (key.namespace, key.name))
+    parts = (key.namespace, key.name)
+    return all(len(part) <= MAX_NAME_LENGTH and _NAME.fullmatch(part) for part in parts)
 
 
 def renewal(lease: Object) -> Proof | None:

@@ -1,8 +1,8 @@
 """A challenge by hand: asks one operator for a sign of life now, and measures its answer.
 
 A probe changes only messages, never a status. It restores the messages that the operator does not
-restore in time, also on SIGTERM, and gives their ownership back. It writes under a field manager of
-its own, which never proves life to a checker. If this process is killed before it restores the
+restore in time, also after a signal, and gives their ownership back. It writes under its own field
+manager, which never proves life to a checker. If this process is killed before it restores the
 messages, a checker treats them as a challenge: a verdict comes two intervals after the operator's
 last sign of life, at the earliest.
 """
@@ -10,26 +10,51 @@ last sign of life, at the earliest.
 import asyncio
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any, TypeVar
 
 import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.metadata import fence
-from quarterdeck.kube import Client, Conflict, Gone, NotFound
-from quarterdeck.operators.staleness.evidence import StalenessMark, conditions_of, raw_conditions
-from quarterdeck.operators.staleness.give_back import given_back, restored
+from quarterdeck.kube import (
+    Client,
+    Conflict,
+    ConnectionFailed,
+    Deleted,
+    Gone,
+    KubeError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+)
+from quarterdeck.operators.staleness.evidence import (
+    StalenessMark,
+    WatchedCondition,
+    conditions_of,
+    raw_conditions,
+)
+from quarterdeck.operators.staleness.explain import CANNOT_ANSWER
+from quarterdeck.operators.staleness.give_back import challenged_by_probe, given_back, restored
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 from quarterdeck.status.staleness_marks import checking_message
-from quarterdeck.status.writers import PROBE
+from quarterdeck.status.writers import PROBE, cannot_answer
 
 ATTEMPTS = 5
+PUT_BACK_TIMEOUT = 15.0
+"""Seconds for which the probe tries to restore the messages."""
+RETRY_PAUSE = 0.2
+"""Seconds between two tries, and between two watches."""
+T = TypeVar("T")
 
 
 class ProbeRefused(Exception):  # noqa: N818 - reads as what happened
     """The operator cannot be probed now; the text gives the reason."""
+
+
+class ProbeFailed(Exception):  # noqa: N818 - reads as what happened
+    """The probe ended early; the text gives the reason and what it left behind."""
 
 
 class ConditionAnswer(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,22 +76,64 @@ class ProbeResult(msgspec.Struct, frozen=True):
 class Interrupted(Exception):  # noqa: N818 - reads as what happened
     """A signal ended the probe; the messages are restored."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"ended by {signal.Signals(number).name}; the messages are put back")
+    def __init__(self, number: int, *, asked: bool) -> None:
+        left = "the messages are put back" if asked else "nothing was asked"
+        super().__init__(f"ended by {signal.Signals(number).name}; {left}")
         self.number = number
 
 
-async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
-    """Challenge an operator, and return how soon it restored each message."""
-    with _cancelled_by_signals():
-        before, obj, began = await _challenge(client, name)
-        answered: dict[str, float] = {}
-        put_back = False
+class _SignalError(Exception):
+    """A signal came while the probe waited."""
+
+
+class _Signals:
+    """Keeps the first signal that ends the probe, and ignores later ones."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._received = asyncio.Event()
+
+    def end(self, number: int) -> None:
+        if self.number is None:
+            self.number = number
+            self._received.set()
+
+    async def or_signal(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work; a signal cancels the work and raises `_SignalError`."""
+        working = asyncio.ensure_future(work)
+        received = asyncio.ensure_future(self._received.wait())
         try:
-            await _watch_answers(client, obj, answered, began, timeout)
+            await asyncio.wait((working, received), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise _SignalError
         finally:
-            put_back = await _put_back(client, name, before)
-    wanted = [one.type for one in conditions_of(obj)]
+            received.cancel()
+            if not working.done():
+                working.cancel()
+                with suppress(asyncio.CancelledError, KubeError):
+                    await working
+
+
+async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
+    """Challenge an operator, and return how soon it restored each message.
+
+    A signal ends the wait for answers. It never cancels a write: nobody would know then whether the
+    server has carried it out.
+    """
+    asked = False
+    with _signals() as signals:
+        try:
+            before, obj, began = await _challenge(client, name, signals)
+            asked = True
+            answered: dict[str, float] = {}
+            try:
+                await signals.or_signal(_watch_answers(client, obj, answered, began, timeout))
+            finally:
+                put_back = await _put_back(client, before)
+        except _SignalError:
+            raise Interrupted(signals.number or 0, asked=asked) from None
+    wanted = _types(obj)
     return ProbeResult(
         [
             ConditionAnswer(one, round(answered[one], 3) if one in answered else None)
@@ -77,51 +144,23 @@ async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
 
 
 @contextmanager
-def _cancelled_by_signals() -> Iterator[None]:
-    """Cancel the task at the first SIGTERM or SIGHUP, so that it restores the messages."""
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    received: list[int] = []
-
-    def end(number: int) -> None:
-        received.append(number)
-        if len(received) == 1 and task is not None:
-            task.cancel()
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+def _signals() -> Iterator[_Signals]:
+    """Receive Ctrl-C, SIGTERM and SIGHUP."""
+    loop, signals = asyncio.get_running_loop(), _Signals()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for number in numbers:
-        loop.add_signal_handler(number, end, number)
+        loop.add_signal_handler(number, signals.end, number)
     try:
-        yield
-    except asyncio.CancelledError:
-        if received:
-            raise Interrupted(received[0]) from None
-        raise
+        yield signals
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
 
 
-async def _watch_answers(
-    client: Client, obj: Object, answered: dict[str, float], began: float, timeout: float
-) -> None:
-    """Record the answers until all are there or the time is over."""
-    name, wanted = obj["metadata"]["name"], [one.type for one in conditions_of(obj)]
-    try:
-        async with asyncio.timeout(timeout):
-            while True:
-                try:
-                    await _follow(client, obj, wanted, answered, began)
-                    break
-                except Gone:
-                    obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-    except TimeoutError:
-        return
-
-
-async def _challenge(client: Client, name: str) -> tuple[Object, Object, float]:
+async def _challenge(client: Client, name: str, signals: _Signals) -> tuple[Object, Object, float]:
     """The object before the challenge and with it, and the time of the request."""
     for _ in range(ATTEMPTS):
-        obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
+        obj: Object = await signals.or_signal(client.get(PLAIN_CLUSTER_OPERATORS, name))
         _check(obj)
         changed = _with_messages(obj, lambda one: checking_message(one.message))
         began = time.monotonic()
@@ -129,6 +168,10 @@ async def _challenge(client: Client, name: str) -> tuple[Object, Object, float]:
             return obj, await _write(client, obj, changed), began
         except Conflict:
             continue
+        except (ConnectionFailed, ServerError):
+            # The server may have carried out the request.
+            await _put_back(client, obj)
+            raise
     raise ProbeRefused(f"{name} is written all the time, so that nothing could be asked; try again")
 
 
@@ -136,12 +179,14 @@ def _check(obj: Object) -> None:
     name, conditions = obj["metadata"]["name"], list(conditions_of(obj))
     if not conditions:
         raise ProbeRefused(f"{name} has none of the four conditions; there is nothing to ask")
+    if cannot_answer(obj):
+        raise ProbeRefused(f"{name} cannot be checked: {CANNOT_ANSWER}")
     marked = [one for one in conditions if one.mark]
     if not marked:
         return
     if all(one.mark is StalenessMark.VERDICT for one in conditions):
         raise ProbeRefused(
-            f"{name} is stale: nobody would answer; see: quarterdeck staleness explain"
+            f"{name} is stale: nobody would answer; see: quarterdeck staleness explain {name}"
         )
     raise ProbeRefused(
         f"{name} stands challenged already, so the answer would be somebody else's; see when that "
@@ -149,25 +194,45 @@ def _check(obj: Object) -> None:
     )
 
 
-async def _follow(
-    client: Client, obj: Object, wanted: list[str], answered: dict[str, float], began: float
+async def _watch_answers(
+    client: Client, obj: Object, answered: dict[str, float], began: float, timeout: float
 ) -> None:
+    """Record the answers until all are there or the time is over."""
+    name = obj["metadata"]["name"]
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            while True:
+                try:
+                    await _follow(client, obj, answered, began)
+                    return
+                except Gone:
+                    obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
+
+
+async def _follow(client: Client, obj: Object, answered: dict[str, float], began: float) -> None:
     """Record each message that the operator restores, until it has restored all."""
-    name, version = obj["metadata"]["name"], obj["metadata"]["resourceVersion"]
-    while True:
-        _note(obj, answered, began)
-        if len(answered) == len(wanted):
-            return
+    name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
+    version, wanted = obj["metadata"]["resourceVersion"], _types(obj)
+    _note(obj, answered, began)
+    while len(answered) < len(wanted):
         events = client.watch(PLAIN_CLUSTER_OPERATORS, name=name, resource_version=version)
         async with aclosing(events):
             async for event in events:
                 found: Any = getattr(event, "object", None)
                 if not isinstance(found, dict):
                     continue
+                if isinstance(event, Deleted) or found["metadata"]["uid"] != uid:
+                    raise ProbeFailed(f"{name} was deleted while it was asked")
                 _note(found, answered, began)
                 if len(answered) == len(wanted):
                     return
                 version = found["metadata"]["resourceVersion"]
+        await asyncio.sleep(RETRY_PAUSE)
+
+
+def _types(obj: Object) -> list[str]:
+    """The types of the watched conditions, each once: an atomic list may repeat one."""
+    return list(dict.fromkeys(one.type for one in conditions_of(obj)))
 
 
 def _note(obj: Object, answered: dict[str, float], began: float) -> None:
@@ -176,24 +241,34 @@ def _note(obj: Object, answered: dict[str, float], began: float) -> None:
             answered.setdefault(one.type, time.monotonic() - began)
 
 
-async def _put_back(client: Client, name: str, before: Object) -> bool:
+async def _put_back(client: Client, before: Object) -> bool:
     """Remove the challenge that the operator left; True if there was any."""
-    changed = False
-    for _ in range(ATTEMPTS):
-        try:
-            obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-            if any(one.mark is StalenessMark.CHECKING for one in conditions_of(obj)):
-                obj = await _write(client, obj, restored(obj, before))
-                changed = True
-            if (entries := given_back(obj, before)) is not None:
-                await _write_entries(client, obj, entries)
-            return changed
-        except Conflict:
-            continue
-        except NotFound:
-            return changed
-    raise ProbeRefused(
-        f"{name} is written all the time, so that its messages could not be put back; see: "
+    name, changed = before["metadata"]["name"], False
+    why: KubeError | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PUT_BACK_TIMEOUT):
+            while True:
+                try:
+                    obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
+                    if obj["metadata"]["uid"] != before["metadata"]["uid"]:
+                        return changed
+                    if challenged_by_probe(obj):
+                        # The server may carry out a request whose answer is lost.
+                        changed = True
+                        obj = await _write(client, obj, restored(obj, before))
+                    if (entries := given_back(obj, before)) is not None:
+                        await _write_entries(client, obj, entries)
+                    return changed
+                except NotFound:
+                    return changed
+                except Conflict as error:
+                    why = error  # try again at once
+                except (ConnectionFailed, ServerError, TooManyRequests) as error:
+                    why = error
+                    await asyncio.sleep(RETRY_PAUSE)
+    raise ProbeFailed(
+        f"the messages of {name} could not be put back ({why or 'no answer'}): the challenge may "
+        "still stand there, and a checker gives the operator up if it does not answer; see: "
         f"quarterdeck staleness explain {name}"
     )
 
@@ -211,7 +286,7 @@ async def _write_entries(client: Client, obj: Object, entries: list[Object]) -> 
     )
 
 
-def _with_messages(obj: Object, message: Any) -> list[Any]:
+def _with_messages(obj: Object, message: Callable[[WatchedCondition], str]) -> list[Any]:
     conditions = list(raw_conditions(obj))
     for one in conditions_of(obj):
         conditions[one.position] = conditions[one.position] | {"message": message(one)}

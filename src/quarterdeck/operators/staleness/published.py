@@ -8,7 +8,7 @@ checker did not write is shown with the reason, and does not count.
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -108,7 +108,7 @@ def assumed_settings(
     shown = tuple(checkers[:MAX_CHECKERS_SHOWN])
     counting = [(one.name, one.published) for one in checkers if one.counts and one.published]
     if not counting:
-        return _without_checker(shown, now, unread)
+        return _without_checker(checkers, shown, now, unread)
     intervals = {one.interval_seconds for _, one in counting}
     keeps = {one.keep_upgradeable_false for _, one in counting}
     who = _listed([name for name, _ in counting])
@@ -125,9 +125,11 @@ def assumed_settings(
     )
 
 
-def _without_checker(shown: tuple[CheckerView, ...], now: datetime, unread: str) -> AssumedSettings:
+def _without_checker(
+    checkers: Sequence[CheckerView], shown: tuple[CheckerView, ...], now: datetime, unread: str
+) -> AssumedSettings:
     """The settings of the last checker if none runs now, else the defaults."""
-    last = next((one for one in shown if one.published and not _forged(one)), None)
+    last = next((one for one in checkers if one.remark == TOO_OLD), None)
     if last is None or last.published is None:
         why = unread or f"no checker has published its settings in {CONFIG_MAP}"
         return AssumedSettings(
@@ -155,23 +157,22 @@ def _view(key: str, value: Any, owned: bool, now: datetime) -> CheckerView:
     elif published.at - now > ENTRY_LIFETIME:
         remark = "its time lies in the future"
     elif now - published.at > ENTRY_LIFETIME:
-        remark = "too old: it may be gone"
+        remark = TOO_OLD
     return CheckerView(
         name=key, published=published, counts=not remark, remark=remark or published.trouble
     )
 
 
 FORGED = "not written by a checker"
-
-
-def _forged(view: CheckerView) -> bool:
-    return view.remark == FORGED
+TOO_OLD = "too old: it may be gone"
 
 
 def _decoded(value: Any) -> Published | None:
+    """The entry with its time in UTC; None if no checker can have written it."""
     try:
-        return msgspec.json.decode(value, type=Published)
-    except (msgspec.DecodeError, TypeError, RecursionError):
+        published = msgspec.json.decode(value, type=Published)
+        return msgspec.structs.replace(published, at=published.at.astimezone(UTC))
+    except (msgspec.DecodeError, TypeError, RecursionError, OverflowError):
         return None
 
 

@@ -9,6 +9,7 @@ from quarterdeck.kube import Forbidden, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.evidence import Proof
 from quarterdeck.operators.staleness.leases import (
+    MAX_NAME_LENGTH,
     is_valid_name,
     latest_proof,
     named_leases,
@@ -26,7 +27,7 @@ class Renewals:
         self._client = manager.replica_client
         self._events = manager.events
         self._found: dict[str, Proof | None] = {}
-        self._reported: set[tuple[str, str]] = set()
+        self._reported: dict[str, set[Key]] = {}
 
     def last(self, name: str) -> Proof | None:
         """The operator's last renewal of a Lease that counts, as of the last `read`."""
@@ -36,7 +37,8 @@ class Renewals:
         """Read the Leases that the operator names, and record its last renewal."""
         name = obj["metadata"]["name"]
         proofs = []
-        for key in named_leases(obj):
+        named = named_leases(obj)
+        for key in named:
             if not is_valid_name(key):
                 self._report(obj, key, "there is no such name", event=True)
                 continue
@@ -45,22 +47,28 @@ class Renewals:
             except (NotFound, Forbidden) as error:
                 self._report(obj, key, str(error))
                 continue
-            self._reported.discard((name, str(key)))
+            self._reported.get(name, set()).discard(key)
             proofs.append(renewal(lease))
+        if name in self._reported:
+            # The object may name other Leases each time; these would fill the memory.
+            self._reported[name].intersection_update(named)
         self._found[name] = latest_proof(proofs)
 
     def forget(self, name: str) -> None:
         """Drop the renewals of an operator that is gone."""
         self._found.pop(name, None)
-        self._reported = {one for one in self._reported if one[0] != name}
+        self._reported.pop(name, None)
 
     def _report(self, obj: Object, key: Key, why: str, *, event: bool = False) -> None:
         """Report a Lease that does not count, once until it counts again."""
         name = obj["metadata"]["name"]
-        if (name, str(key)) in self._reported:
+        reported = self._reported.setdefault(name, set())
+        if key in reported:
             return
-        self._reported.add((name, str(key)))
-        log.warning("lease does not count", operator=name, lease=str(key), error=why)
+        reported.add(key)
+        # Whoever writes the object chooses the name, of any length.
+        shown = str(key)[: 2 * MAX_NAME_LENGTH]
+        log.warning("lease does not count", operator=name, lease=shown, error=why)
         if event:
-            note = f"status.relatedObjects names the Lease {key}, but {why}; correct the entry"
+            note = f"status.relatedObjects names the Lease {shown}, but {why}; correct the entry"
             self._events.event(obj, "Warning", "CannotCheck", note, action="Check", once=str(key))

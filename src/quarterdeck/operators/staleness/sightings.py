@@ -31,6 +31,8 @@ OperatorText = tuple[Any, ...]
 
 class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
+    version: int
+    """The newest resource version that was recorded."""
     first: float
     """When the object was first seen."""
     text: OperatorText
@@ -65,7 +67,12 @@ class Sightings:
         before = self._seen.get(meta["name"])
         if before is not None and before.uid != meta.get("uid", ""):
             before = None
-        memory = self._seen[meta["name"]] = _remembered(obj, before, now, clock)
+        if before is not None and version_of(obj) < before.version:
+            # A read from the server was ahead of the cache, and the cache now catches up. A mark
+            # that this older version does not have yet is not gone.
+            memory = before
+        else:
+            memory = self._seen[meta["name"]] = _remembered(obj, before, now, clock)
         return Sighting(
             _at(memory.alive, now, clock),
             _at(memory.all_marked, now, clock),
@@ -78,9 +85,13 @@ class Sightings:
         if (memory := self._seen.get(name)) is not None:
             self._seen[name] = msgspec.structs.replace(memory, written=clock)
 
-    def write_refused(self, name: str) -> None:
-        """Remove the record of a write that the server has refused."""
-        if (memory := self._seen.get(name)) is not None:
+    def write_refused(self, name: str, clock: float) -> None:
+        """Remove the record of the write of that time, which the server has refused.
+
+        A write of another checker that was recorded since stays.
+        """
+        memory = self._seen.get(name)
+        if memory is not None and memory.written == clock:
             self._seen[name] = msgspec.structs.replace(memory, written=None)
 
     def wait(self, name: str, clock: float, interval: timedelta) -> float:
@@ -108,9 +119,8 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
     if before is not None and marks - before.marks:
         written = clock
     if before is None:
-        # Without managedFields nothing else dates the operator's last write.
-        undated = not has_managed_fields(obj) and len(marked) < len(conditions)
-        alive = _latest(signs, now, clock if undated else None, clock)
+        # The object does not date the operator's last write: it may have answered just before.
+        alive = _latest(signs, now, clock if is_undated(obj) else None, clock)
     else:
         # A checker or probe that restores a message owns it afterwards.
         gone = {kind for kind, _ in before.marks} - marked
@@ -122,6 +132,7 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
     since = before.all_marked if before is not None and stood else clock
     return _Memory(
         uid=obj["metadata"].get("uid", ""),
+        version=version_of(obj),
         first=before.first if before is not None else clock,
         text=text,
         signs=signs,
@@ -130,6 +141,24 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
         witnessed=before is not None and (before.witnessed or not stood),
         marks=marks,
         written=written,
+    )
+
+
+def version_of(obj: Object) -> int:
+    """The resource version as a number; those of one object are ordered by it."""
+    version = str(obj["metadata"].get("resourceVersion", ""))
+    return int(version) if version.isdecimal() else 0
+
+
+def is_undated(obj: Object) -> bool:
+    """Whether the operator may have written without a time of it in the object.
+
+    That is so without managedFields, and for an operator that answers by removing a message.
+    """
+    unmarked = [one for one in conditions_of(obj) if not one.mark]
+    raw = raw_conditions(obj)
+    return bool(unmarked) and (
+        not has_managed_fields(obj) or any("message" not in raw[one.position] for one in unmarked)
     )
 
 

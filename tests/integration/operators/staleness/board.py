@@ -56,6 +56,13 @@ class Board:
         body = {"status": {"conditions": said, **status}}
         return self._ok(self._patch(name, body, manager)).json()  # type: ignore[no-any-return]
 
+    def apply(self, name: str, said: list[Object], manager: str = OPERATOR) -> None:
+        """Set the conditions, by server-side apply with force."""
+        path = f"{COLLECTION}/{name}/status?fieldManager={manager}&force=true"
+        body = cluster_operator(name) | {"status": {"conditions": said}}
+        kind = "application/apply-patch+yaml"
+        self._ok(self._requests.send("PATCH", path, json.dumps(body).encode(), kind))
+
     def takes(self, message: str) -> bool:
         """Whether the API server lets a condition with this message in."""
         body = json.dumps(cluster_operator("trial")).encode()

@@ -29,6 +29,7 @@ from quarterdeck.operators.staleness.decide import (
 )
 from quarterdeck.operators.staleness.evidence import Proof
 from quarterdeck.operators.staleness.sightings import Sightings
+from quarterdeck.status.staleness_marks import verdict_message
 from quarterdeck.status.writers import ANCIENT, PROBE, cannot_answer
 
 P = 600
@@ -69,10 +70,24 @@ def test_an_answer_that_only_removes_the_message_is_a_sign_of_life() -> None:
     """It moves no time on the server: such an operator was asked again at once, for ever."""
     said = [silent(condition(kind)) for kind in TYPES]
     checker = Checker(ModelServer(said))
-    for _ in range(6 * P):
-        checker.pass_time(1)
+    for _ in range(6 * P // 10):
+        checker.pass_time(10)
         checker.act()
         checker.server.update(OPERATOR, said)
+    assert checker.writes == [Challenge] * 5
+
+
+def test_a_restart_right_after_such_an_answer_asks_nobody_again() -> None:
+    """The answer left no trace: the checker asked again at each restart, and its verdict said
+    twice the time that was true.
+    """
+    said = [silent(condition(kind)) for kind in TYPES]
+    checker = Checker(ModelServer(said))
+    for _ in range(6 * P // 10):
+        checker.pass_time(10)
+        checker.act()
+        if checker.server.update(OPERATOR, said):
+            checker.memory = Sightings()
     assert checker.writes == [Challenge] * 5
 
 
@@ -81,14 +96,41 @@ def test_servers_whose_clocks_differ_by_more_than_the_interval(ahead: float) -> 
     """The checker's server and the operator's: no storm, and nobody who answers is given up."""
     said = [condition(kind) for kind in TYPES]
     checker = Checker(ModelServer(said))
-    for _ in range(6 * P):
-        checker.pass_time(1)
+    for _ in range(6 * P // 10):
+        checker.pass_time(10)
         checker.act()
         checker.server.pass_time(ahead)
         checker.server.update(OPERATOR, said)
         checker.server.pass_time(-ahead)
     assert set(checker.writes) == {Challenge}
     assert len(checker.writes) <= 6
+
+
+@pytest.mark.parametrize("ahead", [P / 2, 2 * P, -2 * P])
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_load_balancer_before_servers_whose_clocks_differ(ahead: float, alive: bool) -> None:
+    """Each request may reach the other server: no storm, and no verdict before two intervals."""
+    said = [condition(kind) for kind in TYPES]
+    checker = Checker(ModelServer(said))
+    checker.act()
+    verdict = None
+    for number in range(6 * P // 10):
+        checker.pass_time(10)
+        other = ahead if number % 2 else 0
+        checker.server.pass_time(other)
+        checker.act()
+        checker.server.pass_time(-other)
+        if Verdict in checker.writes and verdict is None:
+            verdict = checker.clock
+        if alive and number % 3 == 0:
+            checker.server.update(OPERATOR, said)
+    if alive:
+        assert set(checker.writes) == {Challenge}
+        assert len(checker.writes) <= 6
+    else:
+        assert checker.writes == [Challenge, Verdict]
+        assert verdict is not None
+        assert 2 * P < verdict < 4 * P
 
 
 def test_a_clock_that_jumps_ahead_brings_no_verdict_in_the_interval_of_the_challenge() -> None:
@@ -115,6 +157,31 @@ def test_what_another_checker_writes_counts() -> None:
     one.act()
     two.act()
     assert two.memory.wait("it", two.clock, INTERVAL) == P
+
+
+def test_a_refused_write_does_not_undo_what_another_checker_was_seen_to_write() -> None:
+    """Its marks are often seen while our own write is on its way, which is why it is refused."""
+    server = ModelServer([condition(kind) for kind in TYPES])
+    memory = Sightings()
+    memory.record(server.get(), server.now, 0.0)
+    memory.note_write("it", 1.0)
+    server.update(CHECKER, [one | {"message": _asking(one)} for one in server.conditions])
+    memory.record(server.get(), server.now, 2.0)
+    memory.write_refused("it", 1.0)
+    assert memory.wait("it", 2.0, INTERVAL) == P
+
+
+def test_a_version_older_than_one_that_was_seen_is_no_sign_of_life() -> None:
+    """A look past the cache sees the mark of another checker; then the watch catches up."""
+    server = ModelServer([condition(kind) for kind in TYPES])
+    memory = Sightings()
+    server.pass_time(P + 1)
+    older = server.get()
+    memory.record(older, server.now, float(P))
+    server.update(CHECKER, [one | {"message": _asking(one)} for one in server.conditions])
+    asked = memory.record(server.get(), server.now, P + 1.0)
+    assert memory.record(older, server.now, P + 1.0) == asked
+    assert memory.record(server.get(), server.now, P + 1.0) == asked
 
 
 # --- what hides a dead operator
@@ -260,6 +327,24 @@ def test_one_that_applies_messages_is_given_up_when_it_does_not_answer() -> None
     server.pass_time(P + 1)
     decision = decide(Case(object=applied(server), now=server.now, interval=INTERVAL))
     assert isinstance(decision, Verdict)
+
+
+def test_a_text_that_one_without_messages_cannot_remove_is_taken_off() -> None:
+    """Given up before it applied without messages, it takes its statuses back and no more."""
+    said = [silent(condition(kind)) for kind in TYPES]
+    server = ModelServer(said)
+    given_up = [
+        one | {"status": "Unknown", "message": verdict_message("", "True", 2 * P)} for one in said
+    ]
+    server.update(CHECKER, given_up)
+    server.update(OPERATOR, [one | {"status": "True"} for one in given_up])
+    decision = decide(Case(object=applied(server), now=server.now, interval=INTERVAL))
+    assert isinstance(decision, Restore)
+    assert decision.state is CheckState.UNCHECKABLE
+    server.update(CHECKER, decision.conditions)
+    settled = decide(Case(object=applied(server), now=server.now, interval=INTERVAL))
+    assert isinstance(settled, Nothing)
+    assert [one["message"] for one in server.conditions] == [""] * 4
 
 
 @pytest.mark.parametrize("asked", [False, True])

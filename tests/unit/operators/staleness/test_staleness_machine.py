@@ -82,6 +82,7 @@ class Machine(RuleBasedStateMachine):
         self.writes: list[float] = []
         self.restarts: list[float] = []
         self.alive = True
+        self.name = OPERATOR
         self.forward = 0.0  # how far the server's clock has gone forward, in all
         self.back = 0.0  # and back
         self.last_word = 0.0  # when the operator last wrote, on that scale
@@ -106,6 +107,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def the_operator_dies_or_comes_back(self) -> None:
         self.alive = not self.alive
+
+    @rule(name=st.sampled_from([OPERATOR, "its-other-name"]))
+    def the_operator_writes_under_another_name(self, name: str) -> None:
+        self.name = name
 
     @precondition(lambda self: self.alive)
     @rule(kinds=SOME)
@@ -160,7 +165,7 @@ class Machine(RuleBasedStateMachine):
         self.operator_writes(conditions)
 
     def operator_writes(self, conditions: list[Object]) -> None:
-        if self.server.update(OPERATOR, conditions):
+        if self.server.update(self.name, conditions):
             self.last_word = self.forward
             self.everybody_looks()
 
@@ -190,11 +195,12 @@ class Machine(RuleBasedStateMachine):
         decision, version = plan
         if self.memories[number].wait("it", self.clock, INTERVAL):
             return
+        self.memories[number].note_write("it", self.clock)
         try:
             assert self.server.update(CHECKER, decision.conditions, version), "changes nothing"
         except Stale:
+            self.memories[number].write_refused("it", self.clock)
             return
-        self.memories[number].note_write("it", self.clock)
         self.everybody_looks()
         self.writes.append(self.clock)
         recent = [time for time in self.writes if self.clock - time < P]

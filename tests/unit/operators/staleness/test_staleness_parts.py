@@ -15,6 +15,9 @@ from tests.unit.operators.staleness.model import (
 )
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.kube import ApiError
+from quarterdeck.kube.errors import Status, error_from_status
+from quarterdeck.operators.staleness.controller import cannot_write
 from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, Verdict, decide
 from quarterdeck.operators.staleness.evidence import Proof
 from quarterdeck.operators.staleness.grace import Grace
@@ -97,11 +100,41 @@ def test_a_lease_counts_only_where_it_is_named_and_asked_for(
         ("../x", False),
         ("a b", False),
         ("Ä", False),
+        pytest.param("a" * 254, False, id="too long"),
     ],
 )
 def test_a_lease_name_that_is_no_name_is_not_asked_for(name: str, expected: bool) -> None:
     assert is_valid_name(Key("ns", name)) is expected
     assert is_valid_name(Key(name, "lock")) is expected
+
+
+def refusal(code: int, message: str) -> ApiError:
+    return error_from_status("PATCH", "/", Status(code=code, message=message))
+
+
+RIGHT = 'clusteroperators "it" is forbidden: User "me" cannot patch resource'
+POLICY = "clusteroperators \"it\" is forbidden: ValidatingAdmissionPolicy 'x' denied request"
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        pytest.param(refusal(403, RIGHT), "may not patch", id="a right is missing"),
+        pytest.param(refusal(403, POLICY), None, id="a policy about one object"),
+        pytest.param(refusal(422, "message: Too long"), None, id="no room in one object"),
+        pytest.param(refusal(500, "etcdserver: request is too large"), None, id="nor in another"),
+        pytest.param(refusal(500, "etcdserver: leader changed"), None, id="may be carried out"),
+        pytest.param(
+            refusal(500, 'failed calling webhook "x": refused'), "webhook", id="a webhook is down"
+        ),
+        pytest.param(refusal(429, "too many requests"), "too many", id="the server is busy"),
+        pytest.param(refusal(401, "Unauthorized"), "Unauthorized", id="a certificate has expired"),
+    ],
+)
+def test_what_keeps_a_checker_from_writing_to_anybody(error: ApiError, why: str | None) -> None:
+    """Only that makes it not ready; what refuses one operator says nothing about the others."""
+    said = cannot_write(error)
+    assert said is None if why is None else why in (said or "")
 
 
 def lease(*entries: Object) -> Object:

@@ -26,6 +26,10 @@ def said(minutes: float = 10, keep: bool = False, ago: float = 5, trouble: str =
     return entry(settings, NOW - timedelta(seconds=ago), trouble)
 
 
+def dated(time: str) -> str:
+    return f'{{"intervalSeconds": 60, "keepUpgradeableFalse": false, "at": "{time}"}}'
+
+
 def config_map(manager: str = CHECKER, **data: Any) -> Object:
     owned: Object = {"f:data": {f"f:{key}": {} for key in data}}
     entries = [{"manager": manager, "operation": "Update", "fieldsV1": owned}]
@@ -87,6 +91,8 @@ def test_a_checker_that_is_gone_is_said_to_be() -> None:
         pytest.param(said().replace("600", "6000000000000"), id="an interval of ages"),
         pytest.param(said().replace("false", '"no"'), id="no truth value"),
         pytest.param(said().replace("Z", ""), id="a time without a zone"),
+        pytest.param(dated("0001-01-01T00:00:00+14:00"), id="before all times"),
+        pytest.param(dated("9999-12-31T23:59:59-12:00"), id="after all times"),
         pytest.param(None, id="null"),
         pytest.param(7, id="no text"),
     ],
@@ -118,12 +124,18 @@ def test_a_time_in_the_future_does_not_count() -> None:
     (view,) = views(a=said(1, ago=-3600))
     assert (view.counts, view.remark) == (False, "its time lies in the future")
     assert views(a=said(1, ago=-60))[0].counts  # API servers' clocks differ
+    assert patience(a=said(1, ago=-3600)).interval == timedelta(minutes=10), "nor as the last word"
 
 
 def test_a_flood_of_checkers_is_cut() -> None:
     found = patience(**{f"fake-{number}": said(ago=number % 100) for number in range(3000)})
     assert len(found.checkers) == 20
     assert len(found.source) < 200
+
+
+def test_the_last_word_is_found_behind_a_flood_of_forgeries() -> None:
+    forged = {f"fake-{number}": said(ago=-3600) for number in range(50)}
+    assert patience(**forged, gone=said(1, ago=7200)).interval == timedelta(minutes=1)
 
 
 def test_a_checker_in_trouble_says_so_and_counts() -> None:
