@@ -9,7 +9,6 @@ the certificate that it was opened with, so older connections are not used again
 
 import asyncio
 import base64
-import contextlib
 import json
 import os
 import ssl
@@ -22,11 +21,15 @@ from typing import Any, Protocol
 import msgspec
 
 from quarterdeck.kube.errors import CredentialsError
+from quarterdeck.kube.program import TooMuch, output_of
 from quarterdeck.log import get_logger
 
 log = get_logger("kube.auth")
 
 EXEC_TIMEOUT = 60.0
+MAX_OUTPUT_BYTES = 1 << 20
+"""Bytes that an exec plugin may write; a certificate with its chain and key has some thousand."""
+_MAX_ERROR_LENGTH = 300
 _EXPIRY_MARGIN = 10.0  # seconds; a token must not expire on its way to the server
 
 
@@ -94,6 +97,7 @@ class TokenFile:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._value = ""
+        self._told = ""
 
     async def authorization(self) -> str | None:
         """The token in the file now; the last good one while the file cannot be read."""
@@ -104,20 +108,29 @@ class TokenFile:
             if seen != self._seen:
                 self._read(seen)
         except OSError as error:
-            if not self._value:
-                raise CredentialsError(f"token file {self._path}: {error.strerror}") from error
-            log.warning("token file unreadable, using the last token", file=str(self._path))
+            self._keep_last(error.strerror or str(error))
         return self._value
 
     def _read(self, seen: tuple[int, int, int]) -> None:
         token = self._path.read_bytes().decode(errors="replace").strip()
-        if token:
-            try:
-                self._value, self._seen = _bearer(token), seen
-            except ValueError as error:
-                raise CredentialsError(f"token file {self._path}: {error}") from error
-        elif not self._value:
-            raise CredentialsError(f"token file {self._path}: is empty")
+        try:
+            if not token:
+                raise ValueError("is empty")
+            self._value = _bearer(token)
+        except ValueError as error:
+            self._keep_last(str(error))
+        else:
+            self._seen, self._told = seen, ""
+
+    def _keep_last(self, why: str) -> None:
+        """Go on with the last token, and say so once; without one nothing can be sent."""
+        if not self._value:
+            raise CredentialsError(f"token file {self._path}: {why}")
+        if why != self._told:
+            self._told = why
+            log.warning(
+                "token file unreadable, using the last token", file=str(self._path), why=why
+            )
 
     def rejected(self) -> bool:
         """Yes: the file may have been rotated since the request was sent."""
@@ -220,33 +233,20 @@ class ExecPlugin:
         info = {"apiVersion": s.api_version, "kind": "ExecCredential", "spec": self._spec()}
         env = {**self._environ, **s.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
-            process = await asyncio.create_subprocess_exec(
-                s.command,
-                *s.args,
-                env=env,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            found = await output_of(
+                [s.command, *s.args], env, timeout=EXEC_TIMEOUT, limit=MAX_OUTPUT_BYTES
             )
+        except TimeoutError:
+            raise self._error(f"gave no answer in {EXEC_TIMEOUT:.0f} s") from None
+        except TooMuch:
+            raise self._error(f"wrote more than {MAX_OUTPUT_BYTES} bytes") from None
         except OSError as error:
             hint = f" ({' '.join(s.install_hint.split())})" if s.install_hint else ""
             raise self._error(f"cannot be run: {error.strerror}{hint}") from error
-        try:
-            async with asyncio.timeout(EXEC_TIMEOUT):
-                out, err = await process.communicate()
-        except TimeoutError:
-            raise self._error(f"gave no answer in {EXEC_TIMEOUT:.0f} s") from None
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if process.returncode:
-            lines = err.decode(errors="replace").strip().splitlines()
-            raise self._error(
-                f"exit code {process.returncode}: {lines[-1] if lines else 'no output'}"
-            )
-        return self._parse(out)
+        if found.exit_code:
+            lines = found.err.decode(errors="replace").strip().splitlines() or ["no output"]
+            raise self._error(f"exit code {found.exit_code}: {lines[-1][:_MAX_ERROR_LENGTH]}")
+        return self._parse(found.out)
 
     def _spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"interactive": False}

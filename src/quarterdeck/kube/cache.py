@@ -50,6 +50,8 @@ RETRY_BACKOFF = Backoff(base=0.2, limit=MAX_RETRY_DELAY, jitter=0.5)
 """The waits between lists or watches that fail."""
 UNIDENTIFIED_EVENT_BACKOFF = Backoff(base=1.0, limit=60.0, jitter=0.5)
 """The waits between watches that are given up because of an event without an identity."""
+SHORT_WATCH = 1.0
+"""A watch that ends within so many seconds is not reopened at once."""
 SHORT_OUTAGE = 2.0
 """Seconds without a watch that do not count as an outage, because it was only reopened."""
 WATCH_GRACE_PERIOD = 30.0
@@ -96,6 +98,8 @@ class Cache(CachedObjects[T]):
         self._watch_timeout = watch_timeout
         self._backoff = Retries(RETRY_BACKOFF)
         self._unidentified = Retries(UNIDENTIFIED_EVENT_BACKOFF)
+        self._short_watch = Retries(RETRY_BACKOFF)
+        self._opened_at = -math.inf
         self._streams = True  # whether the watch starts with all objects
         self._not_found = 0  # times in a row
         self.trouble = ""
@@ -180,10 +184,10 @@ class Cache(CachedObjects[T]):
                 return
         else:
             self._not_found = 0
-        if isinstance(error, Gone):
-            if not self._stale:
-                # The server answers: the failures before say nothing about the list that is due.
-                self._backoff.reset()
+        # A request for all objects has no version that could be too old.
+        if isinstance(error, Gone) and not self._stale:
+            # The server answers: the failures before say nothing about the list that is due.
+            self._backoff.reset()
             self._stale = True
             log.v(4).info("watch is too old, listing again", resource=self.resource.plural)
         else:
@@ -202,7 +206,20 @@ class Cache(CachedObjects[T]):
         if isinstance(error, UnidentifiedEvent):
             # Each good event resets the back-off, so these errors have one of their own.
             asked = self._unidentified.next()
-        await asyncio.sleep(max(asked, self._backoff.next()))
+        await asyncio.sleep(max(asked, self._backoff.next(), self._short_watch_delay()))
+
+    def _short_watch_delay(self) -> float:
+        """Seconds to wait if the watch that ended was a short one; 0 otherwise.
+
+        Each good event resets the back-off, so watches that send some and end at once have one of
+        their own.
+        """
+        opened, self._opened_at = self._opened_at, -math.inf
+        if time.monotonic() - opened < min(SHORT_WATCH, self._watch_timeout / 2):
+            return self._short_watch.next()
+        if math.isfinite(opened):
+            self._short_watch.reset()
+        return 0.0
 
     async def _believed_missing(self) -> bool:
         """Whether the server has no such resource type, after two 404 answers in a row.
@@ -276,9 +293,9 @@ class Cache(CachedObjects[T]):
             async for lines in stream:
                 self._apply(self._codec.events(lines))
                 self._recovered()
-        if time.monotonic() - started < min(1.0, self._watch_timeout / 2):
+        if delay := self._short_watch_delay():
             # Something ends our watches at once: do not flood the server with requests.
-            await asyncio.sleep(self._backoff.next())
+            await asyncio.sleep(max(delay, self._backoff.next()))
         else:
             self._recovered()
             self._unidentified.reset()
@@ -288,6 +305,7 @@ class Cache(CachedObjects[T]):
         if self.lost_for > SHORT_OUTAGE or not self.synced:
             self.watched_since = time.monotonic()
         self._lost_at = None
+        self._opened_at = time.monotonic()
 
     def _recovered(self) -> None:
         self._backoff.reset()

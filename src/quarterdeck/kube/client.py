@@ -365,10 +365,11 @@ class Client:
     ) -> Object:
         """The answer of a subresource that acts: `token`, `eviction`, `binding`."""
         path = object_path(resource, name, namespace, subresource)
-        answer: Object = msgspec.json.decode(
-            await self._send("POST", path, msgspec.json.encode(body))
-        )
-        return answer
+        answer = await self._send("POST", path, msgspec.json.encode(body))
+        try:
+            return msgspec.json.decode(answer, type=dict[str, Any])
+        except msgspec.MsgspecError as error:
+            raise UnexpectedAnswer(f"POST {path}: answer is not an object: {error}") from error
 
     # --- helpers
 
@@ -389,11 +390,15 @@ class Client:
         what = (*kind_of(resource), resource.type)
         return self._codecs.get(what) or self._codecs.setdefault(what, Codec(resource))
 
-    def _decode(self, resource: Resource[T], body: bytes) -> T:
+    def _decode(self, resource: Resource[T], body: bytes, subresource: str = "") -> T:
+        codec = self._codec(resource)
         try:
-            return self._codec(resource).object(body)
+            obj = codec.object(body)
         except msgspec.MsgspecError as error:
             raise UnexpectedAnswer(f"answer is not a {resource.kind}: {error}") from error
+        if subresource in _WHOLE and (found := codec.other_kind(obj)):
+            raise UnexpectedAnswer(f"answer is not a {resource.kind}, but {found}")
+        return obj
 
     async def _write(
         self,
@@ -407,7 +412,7 @@ class Client:
         content_type: str = "application/json",
     ) -> T:
         answer = await self._send(method, path, body, query, content_type)
-        obj = self._decode(resource, answer)
+        obj = self._decode(resource, answer, subresource)
         if subresource in _WHOLE:
             for theirs, listener in self._listeners.get(kind_of(resource), ()):
                 if theirs.type is resource.type:

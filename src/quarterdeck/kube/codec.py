@@ -64,6 +64,8 @@ class _RawList(msgspec.Struct):
     metadata: _ListMeta
     # Go writes null for an empty list; an answer without the field is no list.
     items: list[msgspec.Raw] | None
+    kind: str = ""
+    api_version: str = msgspec.field(name="apiVersion", default="")
 
 
 _RAW_EVENT = msgspec.json.Decoder(_RawEvent)
@@ -109,6 +111,13 @@ class Codec(Generic[T]):
         """The one object of an answer, with all its managedFields."""
         return self._object.decode(body)
 
+    def other_kind(self, obj: T) -> str:
+        """The kind and version of an object of another kind; empty if the kind is right."""
+        kind, api_version = _kind(obj)
+        if (kind, api_version) == (self._kind, self._api_version):
+            return ""
+        return f"{kind or 'no kind'} of {api_version or 'no version'}"
+
     def trimmed(self, obj: T) -> T:
         """A copy of the object with only the wanted managedFields."""
         return obj if self._managers is None else self._trimmed(obj)
@@ -134,6 +143,10 @@ class Codec(Generic[T]):
         # Each item is made lean at once: decoding the whole list first needs a fifth more memory at
         # its peak, and is not quicker.
         page = _decoded(_RAW_LIST, body, "a list")
+        # A CRD can name the kind of its list; only the end of the name is a convention.
+        if not page.kind.endswith("List") or page.api_version != self._api_version:
+            found = f"{page.kind or 'no kind'} of {page.api_version or 'no version'}"
+            raise UnexpectedAnswer(f"answer is not a list of {self._resource.plural}, but {found}")
         unreadable: list[Key] = []
         items = [
             obj
@@ -213,6 +226,9 @@ class Codec(Generic[T]):
         return key, version
 
     def _lean_struct(self, obj: TypedObject) -> TypedObject:
+        # Items in a list of a built-in kind have no kind.
+        if obj.kind != self._kind and obj.kind:
+            raise TypeError(f"is a {obj.kind}, not a {self._kind}")
         # One shared string for all objects of the kind.
         force_setattr(obj, "api_version", self._api_version)
         force_setattr(obj, "kind", self._kind)
@@ -230,6 +246,8 @@ class Codec(Generic[T]):
 
     def _lean_dict(self, obj: Object) -> Object:
         # Items in a list of a built-in kind lack these two.
+        if obj.get("kind", self._kind) != self._kind:
+            raise TypeError(f"is a {obj['kind']}, not a {self._kind}")
         obj["apiVersion"] = self._api_version
         obj["kind"] = self._kind
         meta = obj["metadata"]
@@ -266,6 +284,12 @@ def _decoded(decoder: "msgspec.json.Decoder[Decoded]", body: bytes, what: str) -
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
         raise UnexpectedAnswer(f"answer is not {what}: {error}") from error
+
+
+def _kind(obj: "TypedObject | Object") -> tuple[str, str]:
+    if isinstance(obj, dict):
+        return obj.get("kind", ""), obj.get("apiVersion", "")
+    return obj.kind, obj.api_version
 
 
 def _of_struct(obj: TypedObject) -> Identity:

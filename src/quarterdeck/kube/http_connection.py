@@ -14,6 +14,10 @@ import msgspec
 READ_BUFFER_BYTES = 1 << 20
 """The most unread bytes of a stream before reading from the server pauses."""
 MAX_HEAD_BYTES = 1 << 16
+MAX_REFUSAL_BYTES = 1 << 20
+"""The most bytes of the body of an answer that is not a success; the rest is not read."""
+MAX_ANSWER_BYTES = 1 << 30
+"""The most bytes of a whole answer; the largest are lists of all objects in one page."""
 
 
 class Head(msgspec.Struct):
@@ -41,6 +45,7 @@ class HttpConnection(asyncio.Protocol):
         self._head_length = 0
         self._parts: list[bytes] = []
         self._held = 0
+        self._body_length = 0
         self._streams = False
         self._tunnels = False
 
@@ -139,7 +144,12 @@ class HttpConnection(asyncio.Protocol):
             raise ConnectionResetError("the server sent data without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header."""
+        """Store a header; skip those after a chunked body."""
+        if self._has_head:
+            self._head_length += len(name) + len(value)
+            if self._head_length > MAX_HEAD_BYTES:
+                self.fail(ConnectionResetError("the trailer of the answer does not end"))
+            return
         self._head.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -152,7 +162,17 @@ class HttpConnection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Store a part of the body; pause reading if too much is unread."""
+        if self._idle or self._error is not None:
+            return  # the rest of an answer that is too long
         self._parts.append(body)
+        self._body_length += len(body)
+        if self._head.status >= 300 and self._body_length > MAX_REFUSAL_BYTES:
+            self.transport.abort()
+            self._complete()  # its status and Retry-After have arrived
+            return
+        if self._body_length > MAX_ANSWER_BYTES and not self._streams:
+            self._parts.clear()
+            self.fail(ConnectionResetError(f"the answer has more than {MAX_ANSWER_BYTES} bytes"))
         if self._streams:
             before, self._held = self._held, self._held + len(body)
             if before <= READ_BUFFER_BYTES < self._held:
@@ -163,6 +183,8 @@ class HttpConnection(asyncio.Protocol):
         """Complete the answer, or skip a "100 Continue" before it."""
         if not self._has_head:
             self._head = Head()
+            return
+        if self._idle:
             return
         # A proxy that answers "close" to a CONNECT does not close the tunnel.
         if not (self._tunnels or self._parser.should_keep_alive()):
@@ -187,6 +209,7 @@ class HttpConnection(asyncio.Protocol):
         self._head = Head()
         self._has_head = False
         self._head_length = 0
+        self._body_length = 0
         self._streams = streams
         self.transport.write(request)
 

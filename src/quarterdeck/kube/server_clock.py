@@ -29,7 +29,7 @@ class ServerClock:
         """The server's time now; None before its first answer."""
         try:
             date = parsedate_to_datetime(self._date)
-        except ValueError:
+            since = timedelta(seconds=self._clock() - self._updated_at)
+            return date.replace(tzinfo=date.tzinfo or UTC) + since
+        except (ValueError, OverflowError):  # not a date, or one that Python cannot represent
             return None
-        since = timedelta(seconds=self._clock() - self._updated_at)
-        return date.replace(tzinfo=date.tzinfo or UTC) + since

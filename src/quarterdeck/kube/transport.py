@@ -258,6 +258,11 @@ def _expect(request: HttpRequest, head: Head, body: bytes = b"") -> None:
     form = head.headers.get("content-type", _JSON)
     if not (form.startswith(_JSON) or request.any_form):
         raise UnexpectedAnswer(f"{request.method} {request.path}: answer is {form}, not JSON")
+    packed = head.headers.get("content-encoding", "identity")
+    if packed != "identity":
+        raise UnexpectedAnswer(
+            f"{request.method} {request.path}: answer is packed as {packed}, not asked for"
+        )
 
 
 def _log_exchange(request: HttpRequest, status: int, body: bytes, took: float) -> None:

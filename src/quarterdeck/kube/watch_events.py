@@ -32,7 +32,8 @@ class Deleted(_WatchEvent, Generic[T], tag="DELETED"):
     object: T
 
 
-Version = Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+Version = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
+"""A number of 64 bits: Python does not convert a text of thousands of digits."""
 
 
 class _BookmarkMeta(msgspec.Struct, rename="camel"):

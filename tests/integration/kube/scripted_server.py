@@ -158,6 +158,19 @@ def initial(version: int, *objects: dict[str, Any]) -> bytes:
     return b"".join([*added, event("BOOKMARK", {"metadata": end})])
 
 
+def listing(version: int | str, *objects: Any, **meta: str) -> bytes:
+    """The answer to a list of ConfigMaps."""
+    return answer(
+        200,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMapList",
+            "metadata": {"resourceVersion": str(version), **meta},
+            "items": objects,
+        },
+    )
+
+
 async def eventually(condition: Callable[[], bool], limit: float = LIMIT) -> None:
     async with asyncio.timeout(limit):
         while not condition():  # noqa: ASYNC110 - what is waited for happens elsewhere

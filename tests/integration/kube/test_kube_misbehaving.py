@@ -21,6 +21,7 @@ from tests.integration.kube.scripted_server import (
     event,
     eventually,
     initial,
+    listing,
     scripted,
     stream,
 )
@@ -143,7 +144,22 @@ LISTS = [
     *FAULTS,
     pytest.param(answer(200, {"metadata": {"resourceVersion": "9"}}), id="an object, no list"),
     pytest.param(
-        answer(200, {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": None}]}),
+        answer(200, {"metadata": {"resourceVersion": "9"}, "items": []}), id="a list of no kind"
+    ),
+    pytest.param(
+        answer(
+            200,
+            {
+                "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadataList",
+                "metadata": {"resourceVersion": "9"},
+                "items": [],
+            },
+        ),
+        id="a list of another kind",
+    ),
+    pytest.param(
+        listing(9, {"metadata": None}),
         id="a list with an object that has no name",
     ),
 ]
@@ -167,8 +183,7 @@ async def test_an_answer_to_a_list_that_is_none_empties_no_cache(fault: bytes) -
             faulty += 1
             return fault
         if not asked.watch:
-            items = [A, config_map("b", 6)]
-            return answer(200, {"metadata": {"resourceVersion": "6"}, "items": items})
+            return listing(6, A, config_map("b", 6))
         return stream()
 
     async with scripted(script) as server, following(server) as (cache, changes):
@@ -278,8 +293,7 @@ async def test_a_malformed_event_costs_only_itself(
         if len(server.asked) == 1:
             return stream(initial(5, A, B) + malformed + event("MODIFIED", config_map("a", 7)))
         if not asked.watch:
-            items = [config_map("a", 7), B]
-            return answer(200, {"metadata": {"resourceVersion": "7"}, "items": items})
+            return listing(7, config_map("a", 7), B)
         changed = config_map("a", 7)
         return stream(initial(7, changed, B) if asked.from_start else event("MODIFIED", changed))
 
@@ -298,7 +312,7 @@ async def test_a_malformed_event_among_all_objects_ends_nothing(
         if len(server.asked) == 1:
             return stream(malformed + initial(7, A, B), ends=True)
         if not asked.watch:
-            return answer(200, {"metadata": {"resourceVersion": "7"}, "items": [A, B]})
+            return listing(7, A, B)
         return stream(initial(7, A, B) if asked.from_start else b"")
 
     async with scripted(script) as server, following(server, resource) as (cache, changes):
@@ -404,8 +418,7 @@ async def test_a_list_that_does_not_end_is_given_up(
 
     def script(asked: Asked) -> Reply:
         token = "again" if same else f"page-{len(server.asked)}"
-        meta = {"resourceVersion": "9", "continue": token}
-        return answer(200, {"metadata": meta, "items": [A]})
+        return listing(9, A, **{"continue": token})
 
     async with scripted(script) as server, Client(server.connection) as client:
         with pytest.raises(UnexpectedAnswer, match="the list does not"):

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from tests.integration.kube.scripted_server import (
@@ -20,6 +19,7 @@ from tests.integration.kube.scripted_server import (
     config_map,
     event,
     initial,
+    listing,
     scripted,
     stream,
 )
@@ -50,10 +50,6 @@ async def following(server: ScriptedServer) -> AsyncIterator[Cache[Object]]:
 async def brought_up(cache: Cache[Object]) -> None:
     async with asyncio.timeout(LIMIT):
         await ensure_recent(cache, time.monotonic())
-
-
-def listing(version: int, *objects: Any) -> bytes:
-    return answer(200, {"metadata": {"resourceVersion": str(version)}, "items": list(objects)})
 
 
 def questions(server: ScriptedServer) -> list[str]:

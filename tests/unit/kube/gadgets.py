@@ -30,7 +30,17 @@ def managed(*managers: str) -> list[dict[str, Any]]:
 def gadget(name: str, size: Any = 1, version: str = "7") -> dict[str, Any]:
     meta = {"name": name, "namespace": "n", "uid": f"u-{name}", "resourceVersion": version}
     meta["managedFields"] = managed("us", "them")  # type: ignore[assignment]
-    return {"apiVersion": "x", "kind": "y", "metadata": meta, "spec": {"size": size}}
+    return {
+        "apiVersion": GADGETS.api_version,
+        "kind": GADGETS.kind,
+        "metadata": meta,
+        "spec": {"size": size},
+    }
+
+
+def gadget_list(meta: dict[str, Any], items: list[dict[str, Any]] | None) -> bytes:
+    kind = {"apiVersion": GADGETS.api_version, "kind": "GadgetList"}
+    return msgspec.json.encode({**kind, "metadata": meta, "items": items})
 
 
 def line(kind: str, obj: dict[str, Any]) -> bytes:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.kube.gadgets import GADGETS, gadget, line
+from tests.unit.kube.gadgets import GADGETS, gadget, gadget_list, line
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key
 from quarterdeck.kube import UnexpectedAnswer, codec
@@ -59,19 +59,35 @@ def test_a_malformed_object_costs_only_itself(deleted: bool) -> None:
 
 def test_a_malformed_item_of_a_list_costs_only_itself() -> None:
     items = [gadget("a"), gadget("bad", size=None), gadget("c")]
-    body = {"metadata": {"resourceVersion": "9", "continue": "more"}, "items": items}
-    page = Codec(GADGETS).listing(msgspec.json.encode(body))
+    body = gadget_list({"resourceVersion": "9", "continue": "more"}, items)
+    page = Codec(GADGETS).listing(body)
     assert [obj.metadata.name for obj in page.items] == ["a", "c"]
     assert page.unreadable == [Key("n", "bad")]
     assert (page.resource_version, page.next) == ("9", "more")
 
 
 def test_an_empty_list_may_be_null() -> None:
-    page = Codec(GADGETS).listing(b'{"metadata":{"resourceVersion":"9"},"items":null}')
+    page = Codec(GADGETS).listing(gadget_list({"resourceVersion": "9"}, None))
     assert page.items == []
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"metadata":{"resourceVersion":""}}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<html>", id="a page"),
+        pytest.param(b"{}", id="JSON"),
+        pytest.param(gadget_list({"resourceVersion": ""}, []), id="of no version"),
+        pytest.param(gadget_list({"resourceVersion": "9" * 5000}, []), id="of no real version"),
+        pytest.param(b'{"metadata":{"resourceVersion":"9"},"items":[]}', id="of no kind"),
+        pytest.param(
+            gadget_list({"resourceVersion": "9"}, []).replace(b"GadgetList", b"Table"), id="a table"
+        ),
+        pytest.param(
+            gadget_list({"resourceVersion": "9"}, []).replace(b"example.com", b"example.org"),
+            id="of another group",
+        ),
+    ],
+)
 def test_what_is_no_list_at_all_is_an_error_that_can_be_recovered_from(body: bytes) -> None:
     with pytest.raises(UnexpectedAnswer, match="answer is not a list"):
         Codec(GADGETS).listing(body)
@@ -91,10 +107,10 @@ def test_what_is_no_event_at_all_is_an_error_that_can_be_recovered_from() -> Non
     ],
 )
 def test_managed_fields_are_trimmed(managers: list[str] | None, kept: list[str]) -> None:
-    body = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [gadget("a")]})
+    body = gadget_list({"resourceVersion": "1"}, [gadget("a")])
     typed = Codec(GADGETS, managers=managers)
     assert [m.manager for m in typed.listing(body).items[0].metadata.managed_fields] == kept
-    plain = Codec(CONFIG_MAPS, managers=managers)
+    plain = Codec(GADGETS.plain, managers=managers)
     meta = plain.listing(body).items[0]["metadata"]
     assert [m["manager"] for m in meta.get("managedFields", [])] == kept
 
@@ -112,7 +128,10 @@ def test_trimming_an_answer_leaves_the_callers_object_alone() -> None:
 
 
 def test_items_of_a_built_in_kinds_list_get_their_type() -> None:
-    body = b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}'
+    body = (
+        b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},'
+        b'"items":[{"metadata":{"name":"a"}}]}'
+    )
     [item] = Codec(CONFIG_MAPS).listing(body).items
     assert (item["apiVersion"], item["kind"]) == ("v1", "ConfigMap")
 

@@ -1,5 +1,6 @@
 """A kubeconfig becomes a connection; a broken one, one line that says what and where."""
 
+import asyncio
 import base64
 import json
 import os
@@ -348,6 +349,15 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
     assert await credentials.authorization() == "Bearer two"
     token.unlink()
     assert await credentials.authorization() == "Bearer two"
+    for unusable in ("", "half\nof two", "\0"):
+        token.write_text(unusable)
+        assert await credentials.authorization() == "Bearer two"
+    token.unlink()
+    token.mkdir()
+    assert await credentials.authorization() == "Bearer two"
+    token.rmdir()
+    token.write_text("three")
+    assert await credentials.authorization() == "Bearer three"
 
 
 PLUGIN = """#!/bin/sh
@@ -431,6 +441,69 @@ async def test_an_exec_plugin_that_answers_badly(tmp_path: Path, answer: str, li
     where = f"{tmp_path}/config: user 'u': exec plugin {tmp_path}/plugin: "
     assert str(caught.value).startswith(where + line)
     assert "\n" not in str(caught.value)
+
+
+FLOOD = "wrote more than 1048576 bytes"
+NOTHING = "gave no answer in 1 s"
+
+
+@pytest.mark.parametrize(
+    ("script", "limit", "line"),
+    [
+        pytest.param("yes", 30, FLOOD, id="output without end"),
+        pytest.param("yes >&2", 30, FLOOD, id="complaints without end"),
+        pytest.param("sleep 1000", 0.6, NOTHING, id="no answer"),
+        pytest.param("sleep 1000 & exit 0", 0.6, NOTHING, id="a child that has its pipes"),
+        pytest.param("sleep 1000; true", 0.6, NOTHING, id="a child that it waits for"),
+        pytest.param("exit 3", 30, "exit code 3: no output", id="nothing said"),
+        pytest.param(
+            "head -c 500000 /dev/zero | tr '\\0' x >&2; exit 1", 30, "exit code 1: x", id="a line"
+        ),
+    ],
+)
+async def test_an_exec_plugin_that_gives_nothing_is_done_with(
+    tmp_path: Path, script: str, limit: float, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended with its children."""
+    monkeypatch.setattr("quarterdeck.kube.auth.EXEC_TIMEOUT", limit)
+    plugin = Plugin(tmp_path)
+    (tmp_path / "plugin").write_text(f"#!/bin/sh\n{script}\n")
+    groups: list[int] = []
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*command: Any, **settings: Any) -> asyncio.subprocess.Process:
+        process = await start(*command, **settings)
+        groups.append(process.pid)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    with pytest.raises(CredentialsError) as caught:
+        await asyncio.wait_for(plugin.credentials.authorization(), 60)
+    assert line in str(caught.value)
+    assert len(str(caught.value)) < 1000
+    async with asyncio.timeout(20):
+        while _alive(groups[0]):  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.01)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_an_exec_plugin_that_is_waited_for_no_longer_is_ended(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path)
+    (tmp_path / "plugin").write_text("#!/bin/sh\nsleep 1000 &\nwait\n")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await plugin.credentials.authorization()
+    (tmp_path / "plugin").write_text(PLUGIN)
+    plugin.answers(token="fresh")
+    async with asyncio.timeout(20):
+        assert await plugin.credentials.authorization() == "Bearer fresh"
 
 
 async def test_an_exec_plugin_that_is_not_installed(tmp_path: Path) -> None:
