@@ -22,6 +22,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     api: Api
     address: Address
+    etcd: Address
     kubeconfig: Path
 
 
@@ -44,9 +45,15 @@ async def cluster(state: Path) -> AsyncIterator[Cluster]:
             certificate=certificate_path(pki, "admin"),
             key=key_path(pki, "admin"),
         )
+        etcd = Address(
+            url=plane.setup.etcd_url,
+            authority=certificate_path(pki, "etcd-ca"),
+            certificate=certificate_path(pki, "etcd-client"),
+            key=key_path(pki, "etcd-client"),
+        )
         async with Api.open(address) as api:
             await _install(api)
-            yield Cluster(api=api, address=address, kubeconfig=plane.kubeconfig)
+            yield Cluster(api=api, address=address, etcd=etcd, kubeconfig=plane.kubeconfig)
     finally:
         await asyncio.to_thread(plane.close)
 

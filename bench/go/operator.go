@@ -35,9 +35,14 @@ func runOperator(ctx context.Context, args []string) error {
 		return err
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if mgr.GetCache().WaitForCacheSync(ctx) {
-			mark("synced", 0)
+		// Not WaitForCacheSync: it waits for the informers that there are, and the controller,
+		// which starts beside this, may not have made its own yet. GetInformer waits for its sync.
+		for _, kind := range []client.Object{&Widget{}, &corev1.ConfigMap{}} {
+			if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
+				return err
+			}
 		}
+		mark("synced", 0)
 		return nil
 	}))
 	if err != nil {

@@ -16,6 +16,7 @@ import msgspec
 
 from bench.arithmetic import percentile
 from bench.cluster import Cluster, cluster
+from bench.copies import Etcd, copy
 from bench.goals import COMPARING, OURS, REFERENCE, at_size, scale_goals
 from bench.measure.cache import Recording, follow, record
 from bench.measure.idle import in_order
@@ -31,6 +32,8 @@ Pair = tuple[Subject, Subject]
 
 LOOK = 1.0
 """Seconds between two looks at whether an operator still works."""
+MANY = 10_000
+"""Objects from which on the limit of a phase grows with them."""
 RESTING = 0.03
 """CPU seconds in a second: with less, an operator has looked at everything."""
 
@@ -58,7 +61,7 @@ async def measure(run: Run) -> list[Measurement]:
         made = 0
         for objects in sizes:
             run.say(f"scale: {objects:,} objects")
-            await in_order(server.api, range(made, objects))
+            await _make(server, range(made), range(made, objects))
             made = objects
             for operator, _ in pairs:
                 run.say(f"scale: {operator.name} with {objects:,} objects")
@@ -82,6 +85,15 @@ async def measure(run: Run) -> list[Measurement]:
         ],
     )
     return [msgspec.structs.replace(found, verdicts=scale_goals(found, sizes))]
+
+
+async def _make(server: Cluster, made: range, wanted: range) -> None:
+    """Objects that are in order: the first are written, the others are copies of those."""
+    if not made:
+        await in_order(server.api, wanted)
+        return
+    async with Etcd.open(server.etcd) as etcd:
+        await copy(etcd, made, wanted)
 
 
 def events_for(objects: int, least: int) -> int:
@@ -115,7 +127,8 @@ async def _operator(
     empty: dict[str, float | None],
 ) -> Row:
     """One operator with so many objects that are in order."""
-    limit, samples = run.sizes.subject_limit, run.sizes.scale_samples
+    limit = run.sizes.subject_limit * max(1, objects // MANY)
+    samples = run.sizes.scale_samples
     before = empty[operator.name]
 
     async def once() -> dict[str, float]:

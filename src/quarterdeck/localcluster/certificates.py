@@ -59,7 +59,12 @@ CERTIFICATES = (
     ),
     CertificateSpec(name="kubelet-client", common_name=LOG_READER, client=True),
     CertificateSpec(
-        name="etcd", common_name="etcd", authority="etcd-ca", server=True, hosts=LOCAL_HOSTS
+        name="etcd",
+        common_name="etcd",
+        authority="etcd-ca",
+        server=True,
+        client=True,  # the JSON gateway of etcd is a client of etcd, with this certificate
+        hosts=LOCAL_HOSTS,
     ),
     CertificateSpec(
         name="etcd-peer",
