@@ -421,7 +421,7 @@ async def test_a_list_that_does_not_end_is_given_up(
         return listing(9, A, **{"continue": token})
 
     async with scripted(script) as server, Client(server.connection) as client:
-        with pytest.raises(UnexpectedAnswer, match="the list does not"):
+        with pytest.raises(UnexpectedAnswer, match=r"the list (repeats a page|does not end)"):
             async with asyncio.timeout(30):
                 await client.list(CONFIG_MAPS, "n")
         assert len(server.asked) == (2 if same else 20)
