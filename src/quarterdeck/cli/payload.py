@@ -35,11 +35,31 @@ from quarterdeck.payload.locate import with_lines
 from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.observed import CAPABILITIES, PROFILES, SELF_MANAGED
 from quarterdeck.payload.picture import to_dot, to_svg
+from quarterdeck.payload.releases import releases_in
 from quarterdeck.payload.seal import SUMS, seal
 from quarterdeck.payload.views import graph_view, lint_view, why_view
 
+
+def _payload_directories(
+    _ctx: click.Context, _param: click.Parameter, directories: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """The directories; one that holds releases, and is none itself, ends the command."""
+    for directory in directories:
+        if found := releases_in(directory):
+            raise CommandFailed(
+                f"{directory} is a directory of releases; name one of them: "
+                f"{', '.join(str(directory / name) for name in found)}"
+            )
+    return directories
+
+
 directories_argument = click.argument(
-    "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    "directories",
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    callback=_payload_directories,
 )
 
 
@@ -136,7 +156,13 @@ def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) 
 
 
 @payload.command()
-@click.argument("directories", metavar="[DIR...]", nargs=-1, type=click.Path(path_type=Path))
+@click.argument(
+    "directories",
+    metavar="[DIR...]",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+    callback=_payload_directories,
+)
 @click.argument("what", metavar="MANIFEST|KIND/NAME")
 @observed_options
 @output_option

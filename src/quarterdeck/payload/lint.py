@@ -17,6 +17,7 @@ from quarterdeck.payload.lint_names import name_findings
 from quarterdeck.payload.lint_objects import (
     definitions,
     duplicates,
+    missing_namespaces,
     never_included,
 )
 from quarterdeck.payload.lint_rights import own_rights
@@ -32,10 +33,12 @@ def lint(reading: Reading, *, gates: Iterable[str] = ()) -> tuple[Finding, ...]:
     own = list(_manifest_findings(payload, _known_gates(payload, variants) | set(gates)))
     findings = [
         *(unreadable(problem) for problem in reading.problems),
+        *_empty(reading),
         *_passed_over(payload),
         *own,
         *duplicates(payload, variants),
         *definitions(payload, variants),
+        *missing_namespaces(payload),
         *own_rights(payload, variants),
         *never_included(payload, variants, {(f.file, f.document) for f in own}),
     ]
@@ -56,6 +59,18 @@ def _known_gates(payload: Payload, variants: ClusterVariants) -> set[str]:
         for variant in variants.all
         for gate in gate_states(payload, variant.profile, variant.feature_set)
     }
+
+
+def _empty(reading: Reading) -> Iterator[Finding]:
+    if not reading.payload.manifests and not reading.problems:
+        yield Finding(
+            severity=Severity.ERROR,
+            code="no-manifests",
+            file=".",
+            value="",
+            message="there is no manifest in the directory",
+            remedy="name a directory with .yaml, .yml or .json files",
+        )
 
 
 def _passed_over(payload: Payload) -> Iterator[Finding]:

@@ -54,6 +54,32 @@ def definitions(payload: Payload, variants: ClusterVariants) -> Iterator[Finding
         yield from _compare(identity, manifests, crds[identity[:2]], variants)
 
 
+BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""The namespaces of every cluster."""
+
+
+def missing_namespaces(payload: Payload) -> Iterator[Finding]:
+    """Namespaces that the payload uses and does not create; one finding for each."""
+    created = {
+        manifest.identity.name
+        for manifest in payload.manifests
+        if manifest.identity[:2] == ("", "Namespace")
+    }
+    known_so_far = created | BUILT_IN_NAMESPACES
+    for manifest in payload.manifests:
+        namespace = manifest.identity.namespace
+        if namespace and namespace not in known_so_far:
+            known_so_far = known_so_far | {namespace}
+            yield warning(
+                "missing-namespace",
+                manifest,
+                ("metadata", "namespace"),
+                namespace,
+                "no manifest of this payload creates the namespace",
+                "add a Namespace to the payload, or make sure that every cluster has it",
+            )
+
+
 def never_included(
     payload: Payload, variants: ClusterVariants, explained: Collection[tuple[str, int | None]]
 ) -> Iterator[Finding]:

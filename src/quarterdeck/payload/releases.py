@@ -151,6 +151,18 @@ def _read_each(root: Path) -> Iterator[Offer | PayloadProblem]:
         yield _read_one(directory)
 
 
+def releases_in(directory: Path) -> list[str]:
+    """The names of the releases in a directory that is no release itself."""
+    try:
+        if (directory / RELEASE_METADATA).exists():
+            return []
+        return sorted(
+            entry.name for entry in directory.iterdir() if (entry / RELEASE_METADATA).is_file()
+        )
+    except OSError:
+        return []
+
+
 def _read_one(directory: Path) -> Offer | PayloadProblem:
     name = _metadata_name(directory)
     sources = [

@@ -15,7 +15,7 @@ INCLUDE = "include.release.openshift.io/self-managed-high-availability"
 
 def config_map(name: str, annotations: str = f'{INCLUDE}: "true"') -> str:
     return (
-        f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: ns\n"
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: default\n"
         f"  annotations: {{{annotations}}}\n"
     )
 
@@ -63,6 +63,17 @@ def test_lint_ends_with_2_when_a_file_cannot_be_read(payload: Path) -> None:
     assert (finding["code"], finding["file"], finding["line"]) == ("unreadable", "x.yaml", 2)
 
 
+@pytest.mark.parametrize("command", ["lint", "graph"])
+def test_a_directory_of_releases_is_no_payload(tmp_path: Path, command: str) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "release-metadata").write_text(f"version: {version}\n")
+    result = run(command, tmp_path)
+    assert result.exit_code == 2
+    assert "is a directory of releases; name one of them: " in result.stderr
+    assert str(tmp_path / "1.1.0") in result.stderr
+
+
 def test_escape_sequences_of_a_payload_do_not_reach_the_terminal(payload: Path) -> None:
     (payload / "x.yaml").write_text(config_map('"\\e[2Jx"', "a: b"))
     for arguments in (["lint", payload], ["why", payload, "x.yaml"]):
@@ -76,7 +87,9 @@ def test_escape_sequences_of_a_payload_do_not_reach_the_terminal(payload: Path) 
     [
         pytest.param("0000_10_one_1.yaml", [], 0, id="a file, included"),
         pytest.param("ConfigMap/first", [], 0, id="kind and name"),
-        pytest.param("configmap/ns/first", [], 0, id="kind in small letters, with the namespace"),
+        pytest.param(
+            "configmap/default/first", [], 0, id="kind in small letters, with the namespace"
+        ),
         pytest.param("ConfigMap/first", ["--profile", "hypershift"], 1, id="another profile"),
         pytest.param("ConfigMap/gated", [], 0, id="a gate of the release is on"),
         pytest.param(
@@ -85,10 +98,12 @@ def test_escape_sequences_of_a_payload_do_not_reach_the_terminal(payload: Path) 
             1,
             id="unless it is turned off",
         ),
-        pytest.param("ConfigMap/first", ["--unmanaged", "ConfigMap/ns/first"], 1, id="taken over"),
+        pytest.param(
+            "ConfigMap/first", ["--unmanaged", "ConfigMap/default/first"], 1, id="taken over"
+        ),
         pytest.param(
             "0000_20_two_1.yaml",
-            ["--unmanaged", "ConfigMap/ns/second"],
+            ["--unmanaged", "ConfigMap/default/second"],
             0,
             id="one of two documents counts",
         ),
@@ -105,7 +120,7 @@ def test_why_ends_with_whether_the_manifest_counts(
 def test_why_shows_all_nine_filters(payload: Path) -> None:
     result = run("why", payload, "ConfigMap/first", "--profile", "hypershift")
     lines = result.stdout.splitlines()
-    assert lines[0] == "ConfigMap/ns/first in 0000_10_one_1.yaml:1"
+    assert lines[0] == "ConfigMap/default/first in 0000_10_one_1.yaml:1"
     assert lines[1].endswith(": excluded by filter 7, profile")
     assert [line.split()[0] for line in lines[3:]] == list("123456789")
     assert lines[9].endswith("yes        include.release.openshift.io/hypershift is not set")
@@ -156,10 +171,10 @@ def test_graph_lists_what_counts_in_order(payload: Path) -> None:
             "updating: profile self-managed-high-availability, feature set Default",
             "run level 10",
             "  one",
-            "    ConfigMap/ns/first  0000_10_one_1.yaml:1",
+            "    ConfigMap/default/first  0000_10_one_1.yaml:1",
             "run level 20",
             "  two",
-            "    ConfigMap/ns/second  0000_20_two_1.yaml:1",
+            "    ConfigMap/default/second  0000_20_two_1.yaml:1",
             "2 of 3 manifests",
         ],
     )

@@ -427,8 +427,22 @@ def test_files_that_are_too_deep_are_told(tmp_path: Path) -> None:
     assert [(finding.code, finding.place) for finding in found] == [("passed-over", "b/c/d.yaml")]
 
 
-def test_an_empty_payload_is_well(tmp_path: Path) -> None:
-    assert findings(tmp_path, {}) == []
+def test_a_directory_without_a_manifest_is_a_finding(tmp_path: Path) -> None:
+    assert [one.code for one in findings(tmp_path, {})] == ["no-manifests"]
+
+
+def test_a_namespace_that_nothing_creates_is_one_finding(tmp_path: Path) -> None:
+    """Those of every cluster, and those of the payload, are none."""
+    kinds = [("ConfigMap", "a", "mine"), ("Secret", "b", "mine"), ("Secret", "c", "kube-system")]
+    kinds += [("Namespace", "ours", ""), ("Secret", "d", "ours")]
+    text = "---\n".join(
+        f"apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
+        + (f"  namespace: {namespace}\n" if namespace else "")
+        + f'  annotations: {{{INCLUDE}: "true"}}\n'
+        for kind, name, namespace in kinds
+    )
+    (found,) = findings(tmp_path, {"1.yaml": text})
+    assert (found.code, found.value, found.document) == ("missing-namespace", "mine", 1)
 
 
 def own_binding(role: str, name: str = "cvo", *annotations: str) -> str:
@@ -469,7 +483,8 @@ def test_a_release_that_stops_the_operator_is_told_beforehand(
         f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n"
         f'  namespace: "{namespace}"\n  annotations:\n    {INCLUDE}: "true"\n{rest}\n'
     )
-    assert [one.code for one in findings(tmp_path, {"1.yaml": text})] == [code]
+    found = [one.code for one in findings(tmp_path, {"1.yaml": text})]
+    assert [one for one in found if one != "missing-namespace"] == [code]
 
 
 def test_a_second_binding_of_the_operator_may_be_to_any_role(tmp_path: Path) -> None:
@@ -498,7 +513,8 @@ def test_names_that_the_server_would_refuse_are_told(
         f'apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: "{name}"\n{where}'
         f'  annotations: {{{INCLUDE}: "true"}}\n'
     )
-    assert [one.code for one in findings(tmp_path, {"1.yaml": text})] == ["bad-name"]
+    found = [one.code for one in findings(tmp_path, {"1.yaml": text})]
+    assert [one for one in found if one != "missing-namespace"] == ["bad-name"]
 
 
 def test_names_of_roles_may_have_colons(tmp_path: Path) -> None:

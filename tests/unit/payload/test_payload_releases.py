@@ -207,7 +207,7 @@ def test_a_release_that_is_sealed_is_loaded_and_its_list_is_read_by_others_too(
 def test_a_release_without_a_seal_is_refused_and_says_how_to_seal_it(tmp_path: Path) -> None:
     found = sealed_release(tmp_path)
     (tmp_path / "a" / SUMS).unlink()
-    assert "SHA256SUMS: not there" in refused(found)
+    assert "SHA256SUMS: missing" in refused(found)
     assert "quarterdeck payload seal DIR" in refused(found)
 
 

@@ -203,7 +203,7 @@ def test_a_release_that_is_still_being_copied_is_refused_until_it_is_whole(
     releases.write("1.0.2", simple(settled, "1.0.2"), ["1.0.0"], sealed=False)
     settled.ask(version="1.0.2")
     seen = settled.wait_condition("ReleaseAccepted", "False", "RetrievePayload")
-    assert "SHA256SUMS: not there" in seen["message"]
+    assert "SHA256SUMS: missing" in seen["message"]
     assert applied(settled) == "1.0.0"
     seal(releases.root / "1.0.2")
     settled.wait_release("1.0.2")
