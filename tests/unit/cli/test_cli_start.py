@@ -1,6 +1,7 @@
 """Starting the command line: what it imports, its version, completion and the kubectl plugin."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +95,21 @@ def test_an_unusable_name_is_refused() -> None:
     result = run("local", "status", "--name", "../escape")
     assert result.returncode == 2
     assert "use lower-case letters, digits and hyphens" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["payload", "--help"], ["completion", "bash"]])
+def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
+    """The exit code is that of a program that SIGPIPE ended; nothing is written about it."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "quarterdeck", *words],
+            stdout=writes,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writes)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
