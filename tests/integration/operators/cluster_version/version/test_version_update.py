@@ -27,6 +27,7 @@ from quarterdeck.testing.audit import writes_by
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
 
+OPERATOR = "system:serviceaccount:openshift-cluster-version:cluster-version-operator"
 SAMPLE = "quarterdeck-sample"
 CREATE_ONLY = {"release.openshift.io/create-only": "true"}
 DELETE = {"release.openshift.io/delete": "true"}
@@ -249,7 +250,7 @@ def test_a_settled_cluster_is_not_written_to_and_drift_is_mended_at_once(
     releases.write("1.0.0", files | {"0000_30_late_00.json": deployment("pilot", here)})
 
     def count() -> int:
-        written = writes_by(control_plane.audit_log, "quarterdeck-admin")
+        written = writes_by(control_plane.audit_log, OPERATOR)
         return sum(one.resource.startswith("clusterversions") for one in written)
 
     before = count()
