@@ -7,7 +7,6 @@ import signal
 import sys
 
 import click
-from click.utils import PacifyFlushWrapper
 
 from quarterdeck import __version__
 from quarterdeck.terminal import wants_colours
@@ -92,12 +91,13 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal's encoding does not have is shown as an escape.
         sys.stdout.reconfigure(errors="backslashreplace")
+    output = sys.stdout
     try:
         cli(prog_name="quarterdeck")
     except SystemExit:
-        # Click's mark of a reader that has gone, as `head` goes; click would exit with 1. The exit
-        # codes of commands say how the cluster is, and a command that was cut short does not know:
-        # its code is the one of a program that SIGPIPE ended.
-        if isinstance(sys.stdout, PacifyFlushWrapper):
+        # Click replaces the output when its reader has gone, as `head` goes, and exits with 1. The
+        # exit codes of commands say how the cluster is, and a command that was cut short does not
+        # know: its code is the one of a program that SIGPIPE ended.
+        if sys.stdout is not output:
             sys.exit(128 + signal.SIGPIPE)
         raise
