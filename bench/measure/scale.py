@@ -34,6 +34,8 @@ LOOK = 1.0
 """Seconds between two looks at whether an operator still works."""
 MANY = 10_000
 """Objects from which on the limit of a phase grows with them."""
+QUIET_LOOKS = 5
+"""Looks in a row: on a busy machine an operator may get no CPU for a second."""
 RESTING = 0.03
 """CPU seconds in a second: with less, an operator has looked at everything."""
 
@@ -160,11 +162,12 @@ async def _operator(
 
 async def _at_rest(process: Process, limit: float) -> None:
     """Return when the operator has nothing more to do: it was told of every object at its start."""
-    end, used = time.monotonic() + limit, process.cpu()
+    end, used, quiet = time.monotonic() + limit, process.cpu(), 0
     while time.monotonic() < end:
         await asyncio.sleep(LOOK)
         before, used = used, process.cpu()
-        if used - before < RESTING * LOOK:
+        quiet = quiet + 1 if used - before < RESTING * LOOK else 0
+        if quiet == QUIET_LOOKS:
             return
     raise SubjectFailed(f"still busy {limit:g} s after it was synced")
 
