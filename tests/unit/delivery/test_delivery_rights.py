@@ -161,7 +161,7 @@ def test_what_an_operator_reads_in_its_own_namespace_it_may_read_nowhere_else(
     """Its namespace is known to `setup` as it will be where the operator runs."""
 
     def setup(manager: Manager) -> None:
-        assert (manager.name, manager.field_manager) == ("mine", "quarterdeck-mine")
+        assert (manager.name, manager.field_manager) == ("mine", "mine-operator")
         manager.objects(CONFIG_MAPS, Selection(namespace=manager.home.namespace))
 
     module = types.ModuleType("home_reader")
