@@ -19,20 +19,23 @@ from quarterdeck.testing.this_machine import ThisMachine
 pytestmark = needs_bubblewrap
 
 FOREVER = "while :; do sleep 0.1; done"
-STUBBORN = f"trap 'echo told >> /runs/log' TERM; {FOREVER}"
+STUBBORN = "trap 'echo told >> /runs/log' TERM"
+"""Before anything is written: a first process without a handler does not hear SIGTERM."""
 
 
 class Step(NamedTuple):
     """A pod, when it has come to the step, and how it must be after the kill."""
 
     script: str
-    """Of its main container; each run writes the line `main` first."""
+    """Of its main container, after the line `main` that each run writes."""
     reached: Callable[[Object, list[str]], Any]
     """Given the pod and what its runs have written."""
     after: Callable[[Object | None, list[str]], Any]
     """The same; None for a pod that is gone."""
     deleted: bool = False
     """Somebody has asked for its end before the step is reached."""
+    first: str = ""
+    """What comes before that line."""
     init: str = ""
     main: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
     spec: dict[str, Any] = {}  # noqa: RUF012
@@ -119,10 +122,12 @@ STEPS = {
         ),
     ),
     "given-up-by-its-liveness-probe": Step(
-        script=STUBBORN,
+        first=STUBBORN,
+        script=FOREVER,
         main={
             "livenessProbe": {
-                "exec": {"command": ["test", "-e", "/runs/2nd"]},
+                # It gives up nothing that does not listen yet.
+                "exec": {"command": ["sh", "-c", "! [ -s /runs/log ] || [ -e /runs/2nd ]"]},
                 "periodSeconds": 1,
                 "failureThreshold": 1,
             }
@@ -142,7 +147,8 @@ STEPS = {
         after=gone,
     ),
     "deleted-and-in-its-grace-period": Step(
-        script=STUBBORN,
+        first=STUBBORN,
+        script=FOREVER,
         deleted=True,
         reached=lambda _, log: log == ["main", "told"],
         after=gone,
@@ -159,7 +165,8 @@ class Lives:
 
     def create(self, name: str, step: Step) -> None:
         (self.directory / name).mkdir()
-        main = container(f"echo main >> /runs/log; {step.script} # {self.mark}", **step.main)
+        script = f"{step.first or ':'}; echo main >> /runs/log; {step.script} # {self.mark}"
+        main = container(script, **step.main)
         spec = {"terminationGracePeriodSeconds": 300, **step.spec}
         if step.init:
             spec["initContainers"] = [container(f"{step.init} # {self.mark}", "init")]

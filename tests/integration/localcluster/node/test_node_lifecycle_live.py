@@ -134,7 +134,9 @@ def test_init_containers_run_in_order_and_a_failed_one_is_tried_again(
     main = container("cat /v/order; sleep 60", volumeMounts=AT_V)
     this_machine.apply(pod("inits", main, initContainers=inits, volumes=EMPTY))
     assert this_machine.wait_logged("inits", "two\ntwo\n", "-cmain") == "one\ntwo\ntwo\n"
-    statuses = this_machine.get("pod", "inits")["status"]["initContainerStatuses"]
+    # The log may be there before the status.
+    seen = this_machine.wait_pod("inits", lambda seen: seen["status"]["phase"] == "Running")
+    statuses = seen["status"]["initContainerStatuses"]
     assert [each["restartCount"] for each in statuses] == [0, 1]
     assert [each["state"]["terminated"]["reason"] for each in statuses] == ["Completed"] * 2
 

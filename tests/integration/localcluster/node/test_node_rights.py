@@ -66,12 +66,14 @@ async def by_local_exec(process: ContainerProcess, command: list[str]) -> tuple[
 
 
 def open_orders() -> list[int]:
-    """The descriptors of orders that this process has open."""
+    """The descriptors of orders, and of processes that they name, which are to be inherited."""
     links = {name: Path("/proc/self/fd", name) for name in descriptors()}
     return [
         int(name)
         for name, link in links.items()
-        if link.is_symlink() and "memfd:order" in str(link.readlink())
+        if link.is_symlink()
+        and any(kind in str(link.readlink()) for kind in ("memfd:order", "pidfd"))
+        and os.get_inheritable(int(name))
     ]
 
 

@@ -238,3 +238,16 @@ async def test_a_rotation_that_fails_loses_no_older_file(tmp_path: Path) -> None
     writer.feed("stdout", b"kept\n", at(10))
     writer.close()
     assert (await output(writer.path, Query())).endswith(b"kept\n")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"sinceSeconds": str(2**63 - 1)},
+        {"sinceTime": "0001-01-01T00:00:00+14:00"},
+        {"sinceTime": "0999-01-01T00:00:00Z"},
+    ],
+)
+def test_a_time_before_all_lines_asks_for_all(parameters: dict[str, str]) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert parse_query(parameters).start(now) < "2026-03-01T00:00:00.000000000Z"

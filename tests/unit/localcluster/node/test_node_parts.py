@@ -1,5 +1,6 @@
 """The node's small pure parts: images, addresses, probes, what is not supported, placement."""
 
+import asyncio
 import re
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,11 +18,19 @@ from quarterdeck.localcluster.node.images import (
     this_installation,
 )
 from quarterdeck.localcluster.node.placement import desired_node, desired_policy
-from quarterdeck.localcluster.node.pod.probes import ProbeStreak, judge, port_number
+from quarterdeck.localcluster.node.pod.probes import (
+    ProbeStreak,
+    judge,
+    make_probe,
+    port_number,
+)
 from quarterdeck.localcluster.node.pod.tokens import issued_by
 from quarterdeck.localcluster.node.pod.unsupported import unsupported
 from quarterdeck.localcluster.node.sandbox.bubblewrap import remedy
+from quarterdeck.localcluster.node.sandbox.entry import NotEnterable
+from quarterdeck.localcluster.node.sandbox.lookup import uid_of
 from quarterdeck.localcluster.node.settings import NodeSettings
+from quarterdeck.localcluster.node.static_pods.static import MIRROR
 from quarterdeck.localcluster.node.times import parse_time
 from quarterdeck.localcluster.node.volumes.contents import Token
 
@@ -113,6 +122,31 @@ def test_verdicts(answers: list[bool], verdict: bool | None) -> None:
     for ok in answers:
         row = judge(probe, row, ok)
     assert row.result is verdict
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("no thread"), AssertionError()])
+async def test_a_probe_that_cannot_be_made_has_failed(error: Exception) -> None:
+    """It is made again: one that ends for good would never act."""
+
+    async def execute(command: list[str], seconds: float) -> tuple[int, str]:
+        raise error
+
+    outcome = await make_probe({"exec": {"command": ["true"]}}, {}, "", execute)
+    assert not outcome.ok
+    assert outcome.message
+
+
+async def test_a_probe_that_is_cancelled_from_inside_has_failed() -> None:
+    async def execute(command: list[str], seconds: float) -> tuple[int, str]:
+        raise asyncio.CancelledError
+
+    assert not (await make_probe({"exec": {"command": ["true"]}}, {}, "", execute)).ok
+
+
+@pytest.mark.parametrize("uid", ["../../etc", "/tmp/x", "a/b"])
+def test_an_annotation_leads_to_no_other_files(uid: str) -> None:
+    with pytest.raises(NotEnterable, match="not of this node"):
+        uid_of({"metadata": {"name": "p", "uid": "u", "annotations": {MIRROR: uid}}})
 
 
 def test_ports_by_name() -> None:

@@ -1,6 +1,7 @@
 """Static pods: what a file means, and what changes when files do."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,8 @@ def test_another_content_is_another_pod() -> None:
     ("data", "fault"),
     [
         (b"{", "not YAML"),
+        (b"[" * 100_000, "nested more than 100 times"),
+        (b"- " * 100_000, "nested more than 100 times"),
         (b"hello", "kind must be Pod"),
         (b"kind: Deployment", "kind must be Pod"),
         (b"kind: Pod", "metadata.name is missing"),
@@ -216,3 +219,31 @@ def test_a_directory_is_followed(tmp_path: Path) -> None:
     static.removed(key)
     assert static.get(key) is None
     assert static.uids == set()
+
+
+def test_a_directory_that_cannot_be_read_ends_no_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be gone in the midst of a look; nor does a FIFO hold the agent up."""
+    woken: list[Key] = []
+    faults: list[str] = []
+    (tmp_path / "a.yaml").write_bytes(manifest())
+    os.mkfifo(tmp_path / "b.yaml")
+    static = StaticPods(
+        [tmp_path],
+        "node",
+        wake=woken.append,
+        broken=lambda path, fault: faults.append(fault),
+        clock=lambda: NOW,
+    )
+    static.look()
+    assert len(woken) == 1
+
+    def fail(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", fail)
+    static.look()
+    static.look()
+    assert len(woken) == 1
+    assert len(faults) == 1

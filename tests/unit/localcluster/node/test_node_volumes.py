@@ -1,6 +1,7 @@
 """What volumes hold, and how their files change on disk."""
 
 import base64
+import os
 import stat
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -216,6 +217,37 @@ def test_a_tree_whose_directories_are_closed_is_removed_and_nothing_else(tmp_pat
     assert outside.stat().st_mode & 0o777 == 0o755
 
 
+def test_a_tree_that_is_deeper_than_any_path_is_removed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    here = os.open(tree, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("a", dir_fd=here)
+        below = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    remove_tree(tree)
+    assert not tree.exists()
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "/out", "."])
+def test_a_file_stays_in_its_volume(tmp_path: Path, path: str) -> None:
+    """The API server refuses such paths; a static pod may have them."""
+    with pytest.raises(UnresolvedError, match="stays inside"):
+        write_files(tmp_path / "volume", {path: File(b"x", 0o644)}, Owner())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["volume"]
+
+
+def test_files_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -> None:
+    """They are tried again every few seconds."""
+    files = {"a": File(b"large", 0o644), "a/b": File(b"", 0o644)}
+    for _ in range(3):
+        with pytest.raises(OSError, match="a"):
+            write_files(tmp_path, files, Owner())
+    assert not list(tmp_path.iterdir())
+
+
 def bind(
     volume: dict[str, Any], mount: dict[str, Any], root: Path, hidden: Hidden = NOTHING_HIDDEN
 ) -> Any:
@@ -328,3 +360,16 @@ def test_nothing_is_made_in_what_is_hidden(tmp_path: Path) -> None:
 def test_owner(spec: dict[str, Any], owner: Owner) -> None:
     assert owner_of({"spec": spec}, root=True) == owner
     assert owner_of({"spec": spec}, root=False) == Owner()
+
+
+def test_a_host_path_shows_no_processes(tmp_path: Path) -> None:
+    for path in ("/proc", "/proc/self", "proc/1"):
+        with pytest.raises(UnresolvedError, match="no processes but its own"):
+            bind({"hostPath": {"path": path}}, {}, tmp_path)
+
+
+def test_a_sub_path_is_made_with_the_mode_of_its_volume(tmp_path: Path) -> None:
+    """Else only we could write there, and not the pod's user."""
+    make_empty_directory(tmp_path / "v", Owner())
+    bind({"emptyDir": {}}, {"subPath": "a/b"}, tmp_path)
+    assert [(tmp_path / "v" / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o777] * 2

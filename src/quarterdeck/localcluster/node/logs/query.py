@@ -30,11 +30,15 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     def start(self, now: datetime) -> str:
         """The time of the first requested line, in the logs' format; empty for all lines."""
         since = self.since_time
-        if self.since_seconds is not None:
-            since = now - timedelta(seconds=self.since_seconds)
-        if since is None:
+        try:
+            if self.since_seconds is not None:
+                since = now - timedelta(seconds=self.since_seconds)
+            if since is None:
+                return ""
+            since = since.astimezone(UTC)
+        except OverflowError:  # before all times that there are
             return ""
-        return since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+        return f"{since:%Y-%m-%dT%H:%M:%S.%f}000Z".zfill(len("2026-03-01T12:00:00.000000000Z"))
 
 
 def parse_query(parameters: Mapping[str, str]) -> Query:

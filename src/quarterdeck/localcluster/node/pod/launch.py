@@ -24,6 +24,7 @@ from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
 from quarterdeck.localcluster.node.sandbox.host import RealHost
 from quarterdeck.localcluster.node.sandbox.isolation import NEEDED_IN_PROOT, Isolation
 from quarterdeck.localcluster.node.sandbox.mounts import View, plan_mounts
+from quarterdeck.localcluster.node.sandbox.places import other_places
 from quarterdeck.localcluster.node.sandbox.proot_view import proot_view
 from quarterdeck.localcluster.node.settings import NodeSettings
 from quarterdeck.localcluster.node.volumes.contents import FROM_FILES, files_of, kind_of, references
@@ -64,7 +65,7 @@ class Launcher:
         context = security_context(spec, pod)
         view = View(
             volumes=binds_of(spec, pod, run.volumes, variables, self._hidden(pod, static=static)),
-            masked=self._settings.masked,
+            masked=self._masked(),
             kept=(*self._settings.installation.directories, *self._names, *self._for_proot),
             read_only_root=bool(context.get("readOnlyRootFilesystem")),
         )
@@ -123,7 +124,13 @@ class Launcher:
         if static and self._settings.credentials:
             name = pod["metadata"]["name"].removesuffix(f"-{self._settings.name}")
             shown.append(self._settings.credentials / name)
-        return Hidden(self._settings.masked, shown)
+        return Hidden(self._masked(), shown)
+
+    def _masked(self) -> list[PurePosixPath]:
+        """What no pod may see, wherever it is mounted; mounts may change at any time."""
+        mounted = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+        own = [PurePosixPath(os.path.realpath(path)) for path in self._settings.masked]
+        return [*self._settings.masked, *(it for path in own for it in other_places(path, mounted))]
 
     def _base(self, pod: Object, image: Image) -> Mapping[str, str]:
         """The variables of every container."""

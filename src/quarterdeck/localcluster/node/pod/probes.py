@@ -11,6 +11,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from quarterdeck.controller.tasks import is_cancelled
+
 Exec = Callable[[list[str], float], Awaitable[tuple[int, str]]]
 """Runs a command in the container with a time limit; returns exit code and output."""
 
@@ -54,8 +56,12 @@ async def make_probe(
                 return ProbeAnswer(code == 0, "" if code == 0 else f"exit code {code}: {output}")
     except TimeoutError:
         return ProbeAnswer(False, f"no answer within {seconds:g}s")
-    except (OSError, aiohttp.ClientError, ValueError) as error:
-        return ProbeAnswer(False, str(error))
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        return ProbeAnswer(False, "the probe was cancelled from inside")
+    except Exception as error:  # whatever it was: a probe that is not made again never acts
+        return ProbeAnswer(False, str(error) or repr(error))
     return ProbeAnswer(False, "this node makes only httpGet, tcpSocket and exec probes")
 
 

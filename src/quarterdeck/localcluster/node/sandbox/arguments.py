@@ -4,7 +4,8 @@ A container has its own PID, mount, IPC and UTS namespaces and the host's networ
 capabilities, and can gain none. This isolation is not meant for hostile code.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import msgspec
@@ -25,6 +26,9 @@ from quarterdeck.localcluster.node.sandbox.proot_view import ProotView
 NEW_ROOT = "/proc"
 """The path of the container's root in the machine's view, until its process has changed its user.
 Any directory that exists on every machine would do."""
+
+_SOURCES = "/dev/shm"  # noqa: S108
+"""Where a bubblewrap around another one puts what that one mounts: in a tmpfs of its own."""
 
 _TO_BECOME = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SYS_CHROOT")
 """The capabilities that a change of the user needs; the change drops them."""
@@ -75,14 +79,51 @@ def options(sandbox: Sandbox) -> bytes:
         *("--cap-drop", "ALL"),
         *(word for name in _TO_BECOME if sandbox.user for word in ("--cap-add", name)),
     ]
-    return b"".join(word.encode() + b"\0" for word in words)
+    return _joined(words)
+
+
+def has_mounts_in_volumes(sandbox: Sandbox) -> bool:
+    """Whether a mount point lies in a volume, where a container may have put a link."""
+    volumes = {
+        mount.target
+        for mount in sandbox.mounts
+        if isinstance(mount, Bind) and (not mount.read_only or mount.source != str(mount.target))
+    }
+    return any(not volumes.isdisjoint(mount.target.parents) for mount in sandbox.mounts)
+
+
+def behind_a_read_only_machine(sandbox: Sandbox) -> tuple[bytes, Sandbox]:
+    """Options of a bubblewrap around the first, in which all of the machine is read-only.
+
+    bubblewrap makes mount points with all its rights, and follows links: one in a volume that leads
+    out of it would have files made anywhere on the machine. Returns the sandbox as it is to be
+    inside: what it may write to is found in a place where nobody puts links.
+    """
+    words = [] if sandbox.root else ["--unshare-user"]
+    words += ["--die-with-parent", "--ro-bind", "/", "/", "--bind", "/proc", "/proc"]
+    # Without root, nothing can be made in the machine's own.
+    words += ["--dev", "/dev"] if sandbox.root else ["--dev-bind", "/dev", "/dev"]
+    words += ["--tmpfs", _SOURCES]
+    mounts: list[Mount] = []
+    for number, mount in enumerate(sandbox.mounts):
+        if isinstance(mount, Bind) and not mount.read_only:
+            source = f"{_SOURCES}/{number}"
+            words += ["--bind", mount.source, source]
+            mounts.append(msgspec.structs.replace(mount, source=source))
+        else:
+            mounts.append(mount)
+    return _joined(words), msgspec.structs.replace(sandbox, mounts=mounts)
+
+
+def _joined(words: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 def _alone(sandbox: Sandbox) -> Iterator[str]:
     """The options with which bubblewrap executes the command itself."""
     for mount in sandbox.mounts:
         yield from _mount(mount, root=sandbox.root)
-    yield from ("--chdir", sandbox.working_directory)
+    yield from ("--chdir", "/")
     for name, value in sandbox.variables.items():
         yield from ("--setenv", name, value)
 
@@ -121,5 +162,6 @@ def _mount(mount: Mount, *, root: bool, below: str = "") -> Iterator[str]:
             yield from ("--dev", f"{below}/dev") if root else ("--dev-bind", "/dev", "/dev")
             if not root:
                 yield from ("--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
+                yield from ("--tmpfs", "/dev/pts")  # whoever reads a terminal takes what is typed
         case _:
             assert_never(mount)

@@ -2,7 +2,7 @@
 
 It is a separate program, which imports no other module of ours. All processes of the container
 inherit the restrictions: no capabilities, only the files in its Landlock rules, no signals to
-processes outside, and no system calls that proot does not know.
+processes outside, no system calls that proot does not know, and no set-user-ID modes.
 """
 
 import ctypes
@@ -37,6 +37,12 @@ FIRST_UNKNOWN = 463
 YOUNG = (*range(425, 434), 435, 437, 439, 442, 443, 452, *range(457, 462))
 """io_uring, open_tree to fspick, clone3, openat2, faccessat2, mount_setattr, quotactl_fd,
 fchmodat2, statmount to lsm_list_modules: these have the same numbers everywhere."""
+SET_MODE = {
+    # chmod, fchmod, fchmodat, and which of their arguments the mode is
+    "x86_64": ((90, 1), (91, 1), (268, 2)),
+    "aarch64": ((52, 1), (53, 2)),
+}
+SETS_OWNER = 0o6000
 UNKNOWN_TO_PROOT = {
     # name_to_handle_at, open_by_handle_at, execveat, statx
     "x86_64": (0xC000003E, (303, 304, 322, 332, *YOUNG)),
@@ -108,7 +114,7 @@ def _allow(rules: int, allowed: tuple[str, tuple[int, int] | None, str], rights:
 def _hide_system_calls() -> None:
     """Let the system calls that proot does not know fail with ENOSYS."""
     architecture, numbers = UNKNOWN_TO_PROOT[os.uname().machine]
-    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
+    load, equal, at_least, any_of, give = 0x20, 0x15, 0x35, 0x45, 0x06
     refuse = ERRNO | errno.ENOSYS
     program = [
         (load, 0, 0, 4),
@@ -120,6 +126,15 @@ def _hide_system_calls() -> None:
     ]
     for number in numbers:
         program += [(equal, 0, 1, number), (give, 0, 0, refuse)]
+    # Landlock knows no modes: a program of the machine's that gets these would run as its owner.
+    for number, argument in SET_MODE[os.uname().machine]:
+        program += [
+            (equal, 0, 4, number),
+            (load, 0, 0, 16 + 8 * argument),
+            (any_of, 0, 1, SETS_OWNER),
+            (give, 0, 0, ERRNO | errno.EPERM),
+            (give, 0, 0, ALLOW),
+        ]
     program.append((give, 0, 0, ALLOW))
     filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
     whole = struct.pack("HxxxxxxP", len(program), ctypes.addressof(filters))

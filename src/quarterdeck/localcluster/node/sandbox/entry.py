@@ -3,6 +3,7 @@
 Such a command has the view and the rights of the container.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,8 +64,13 @@ def command_inside(
     """
     if entry.proot is not None:
         return _command_in_proot(entry, entry.proot, command), {}
+    pid = entry.process.pid
+    process = os.pidfd_open(pid)
+    if not entry.process.is_alive:  # else it may be another one's by now
+        raise NotEnterable("the container does not run now")
+    os.set_inheritable(process, True)
     order = order_to_enter(
-        entry.process.pid, command, root=entry.root, user=entry.user, variables=None
+        (pid, process), command, root=entry.root, user=entry.user, variables=None
     )
     return inside(open_order(order)), {}
 

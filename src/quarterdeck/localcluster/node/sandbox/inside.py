@@ -3,8 +3,8 @@
 It is a separate program, which imports no other module of ours. The agent starts it with an empty
 environment, and passes an order by the descriptor FD. It enters a running container (an exec probe,
 `quarterdeck local exec`), or moves from the machine's view to the container's and changes its user
-(the start of a container with a user or groups). In proot it is the first process, and reports the
-command's process and exit code to the keeper.
+(the start of a container with a user or groups), or changes to the working directory. In proot it
+is the first process, and reports the command's process and exit code to the keeper.
 
 It executes and loads nothing of the pod while it has more rights than the pod: the pod's volumes
 may cover any library, and its variables may name libraries for the loader. So there is no program
@@ -40,13 +40,24 @@ def main() -> NoReturn:
         variables = _enter(order)
         child = os.fork()  # Only children are in the entered PID namespace.
         if child:
+            _end_when_told(child, order["whole_group"])
             os._exit(_wait(child))
+        if order["whole_group"]:
+            os.setpgid(0, 0)
     else:
         variables = order["variables"]
-        os.chroot(order["root"])
-        os.chdir(order["directory"])
+    # The directory may be named through /proc/self: there must be no way out by then.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    _drop_rights(order["user"])
+    if order["root"] is not None:
+        os.chroot(order["root"])
+    if not order["pid"]:
+        os.chdir("/")
+        try:
+            os.chdir(order["directory"])
+        except OSError as error:
+            _fail(f"workingDir {os.fsdecode(order['directory'])}: {error.strerror}", CANNOT_ENTER)
+    if order["pid"] or order["root"] is not None:
+        _drop_rights(order["user"])
     if order["pid"]:
         _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
@@ -97,6 +108,8 @@ def _enter(order: dict[str, Any]) -> dict[bytes, bytes]:
         variables = dict(word.split(b"=", 1) for word in words if b"=" in word)
     spaces = [os.open(f"{at}/ns/{name}", os.O_RDONLY) for name in order["namespaces"]]
     root, directory = (os.open(f"{at}/{name}", os.O_PATH) for name in ("root", "cwd"))
+    # All of these are of the container: its process has not made room for another of its number.
+    signal.pidfd_send_signal(order["process"], 0)
     for space in spaces:
         _check(LIBC.setns(space, 0))
     os.fchdir(root)
@@ -142,6 +155,19 @@ def _execute(
     if report is not None:
         os.write(report, b"%d" % code)
     _fail(f"{os.fsdecode(name)}: {failure.strerror}", code)
+
+
+def _end_when_told(child: int, whole_group: bool) -> None:
+    """End the command at SIGTERM, and wait for it: the container's first process may not."""
+
+    def end(*_: object) -> None:
+        for kill in (os.killpg, os.kill) if whole_group else (os.kill,):
+            try:
+                kill(child, signal.SIGKILL)
+            except ProcessLookupError:  # it has no group of its own yet
+                continue
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _wait(child: int) -> int:

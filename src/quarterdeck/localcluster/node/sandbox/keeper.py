@@ -40,12 +40,15 @@ def main() -> NoReturn:
         if os.getppid() != order["parent"]:  # It ended before the request.
             os._exit(ENDED_OTHERWISE)
     reports, proot = _start(order)
-    watched = [end, reports, os.pidfd_open(proot)]
-    if order["beside"]:
-        watched.append(os.pidfd_open(order["beside"]))
-    code = _follow(watched, order["status"])
-    _end_all(proot)
-    os._exit(code)
+    code = ENDED_OTHERWISE
+    try:
+        watched = [end, reports, os.pidfd_open(proot)]
+        if order["beside"]:
+            watched.append(os.pidfd_open(order["beside"]))
+        code = _follow(watched, order["status"])
+    finally:  # whatever was reported: nothing is left
+        _end_all(proot)
+        os._exit(code)
 
 
 def _start(order: dict[str, Any]) -> tuple[int, int]:
@@ -62,23 +65,33 @@ def _start(order: dict[str, Any]) -> tuple[int, int]:
 
 
 def _follow(watched: list[int], status: int | None) -> int:
-    """Wait for the first event that ends the container, and return the exit code."""
+    """Wait for the first event that ends the container, and return the exit code.
+
+    The container's processes can write reports too: a report may not name a process outside.
+    """
     reports = watched[1]
     unread = b""
+    begun = False
     while True:
         ready, _, _ = select.select(watched, [], [])
         if reports in ready:
             chunk = os.read(reports, 4096)
-            unread += chunk
+            unread = (unread + chunk)[:8192]
             if not chunk:
                 watched = [each for each in watched if each != reports]
             while b"\n" in unread:
                 line, unread = unread.split(b"\n", 1)
                 what, number = line.split()
-                if what != b"failed" and status is not None:
-                    os.write(status, b'{"%s": %d}\n' % (what, int(number)))
                 if what != b"child-pid":
-                    return int(number)
+                    if what == b"exit-code" and status is not None:
+                        os.write(status, b'{"exit-code": %d}\n' % int(number))
+                    return int(number) & 0xFF
+                if int(number) in _descendants():
+                    if status is not None and not begun:
+                        os.write(status, b'{"child-pid": %d}\n' % int(number))
+                    begun = True
+                elif os.path.exists(f"/proc/{int(number)}"):  # noqa: PTH110
+                    return ENDED_OTHERWISE  # else it has ended since
         elif ready:
             return ENDED_OTHERWISE
 

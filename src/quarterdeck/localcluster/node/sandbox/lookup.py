@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 from quarterdeck.api.meta import Object
@@ -40,10 +41,16 @@ def find_entry(
     container = container or main_containers(found)[0]["name"]
     if container not in names:
         raise NotEnterable(f"pod {pod} has no container {container}, only {', '.join(names)}")
-    return read_entry(entry_path(layout.pods / _uid(found), container))
+    return read_entry(entry_path(layout.pods / uid_of(found), container))
 
 
-def _uid(pod: Object) -> str:
-    """The uid in the paths of its files; a static pod's uid is not that of its mirror pod."""
+def uid_of(pod: Object) -> str:
+    """The uid in the paths of its files; a static pod's uid is not that of its mirror pod.
+
+    Anybody who may create a pod may write the annotation.
+    """
     meta = pod["metadata"]
-    return str((meta.get("annotations") or {}).get(MIRROR) or meta["uid"])
+    uid = str((meta.get("annotations") or {}).get(MIRROR) or meta["uid"])
+    if not re.fullmatch(r"[-0-9a-f]+", uid):
+        raise NotEnterable(f"pod {meta['name']}: annotation {MIRROR}: {uid!r}: not of this node")
+    return uid

@@ -54,7 +54,9 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = True
     directory: bool = True
     opened: Opened | None = None
-    """The file that must be mounted, if a container could replace the source meanwhile."""
+    """The file that must be mounted, if a container could replace the source or mount point."""
+    replaceable: bool = True
+    """Whether a container could replace the source."""
 
 
 class Tmpfs(msgspec.Struct, frozen=True):
@@ -142,10 +144,12 @@ def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Moun
     With `open_root`, each entry of the host's root is mounted on its own.
     """
     scratch = [resolve(each, host, ()) for each in SCRATCH if host.kind(each) is not Kind.NOTHING]
-    volumes = [
-        msgspec.structs.replace(volume, target=resolve(volume.target, host, scratch))
-        for volume in view.volumes
-    ]
+    volumes = _looked_at(
+        [
+            msgspec.structs.replace(volume, target=resolve(volume.target, host, scratch))
+            for volume in view.volumes
+        ]
+    )
     masks = _masks(view, host, scratch)
     on_top: dict[Path, Mount] = {each: Tmpfs(each) for each in scratch}
     on_top |= {
@@ -173,6 +177,17 @@ def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Moun
         mounts.append(mount)
     # Last, because mount points are created in them.
     return mounts + [ReadOnly(each) for each in sorted(sealed, key=_depth, reverse=True)]
+
+
+def _looked_at(volumes: list[Bind]) -> list[Bind]:
+    """The volumes; what is mounted is looked at only where somebody could have replaced it."""
+    targets = {volume.target for volume in volumes}
+    return [
+        volume
+        if volume.replaceable or not targets.isdisjoint(volume.target.parents)
+        else msgspec.structs.replace(volume, opened=None)
+        for volume in volumes
+    ]
 
 
 def _on_the_way(

@@ -40,20 +40,39 @@ def order_to_become(sandbox: Sandbox) -> bytes:
     )
 
 
+def order_to_begin(sandbox: Sandbox) -> bytes:
+    """The order that starts a container's command in its directory, without any rights.
+
+    bubblewrap would change to it while it holds descriptors of the machine's files, and a directory
+    may be named through /proc/self/fd.
+    """
+    directory = os.fsencode(sandbox.working_directory)
+    return _order(sandbox.command, None, sandbox.variables, directory=directory)
+
+
 def order_to_enter(
-    pid: int,
+    process: tuple[int, int],
     command: Sequence[str],
     *,
     root: bool,
     user: User | None,
     variables: Mapping[str, str] | None,
+    whole_group: bool = False,
 ) -> bytes:
-    """The order that runs a command in the container of the process `pid`, with its rights.
+    """The order that runs a command in the container of a process, with its rights.
 
-    If `variables` is None, the command gets those of that process.
+    The process is given by its PID and a pidfd. If `variables` is None, the command gets those of
+    that process. SIGTERM ends the command, and with `whole_group` its children too.
     """
-    namespaces = NAMESPACES if root else ("user", *NAMESPACES)
-    return _order(command, user, variables, pid=pid, namespaces=namespaces)
+    return _order(
+        command,
+        user,
+        variables,
+        pid=process[0],
+        process=process[1],
+        namespaces=NAMESPACES if root else ("user", *NAMESPACES),
+        whole_group=whole_group,
+    )
 
 
 def order_in_proot(
@@ -77,6 +96,7 @@ def _order(
         {
             "pid": None,
             "report": None,
+            "root": None,
             "command": [os.fsencode(word) for word in command],
             "user": (user.uid, user.gid, list(user.groups)) if user else None,
             "variables": None

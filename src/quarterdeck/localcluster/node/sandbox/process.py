@@ -7,23 +7,25 @@ the container and all its processes. In proot the keeper gets a signal and kills
 import asyncio
 import os
 import signal
-import subprocess
 from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from quarterdeck.localcluster.node.logs.writer import LogWriter
 from quarterdeck.localcluster.node.sandbox.arguments import NEW_ROOT, Sandbox
 from quarterdeck.localcluster.node.sandbox.bubblewrap import is_set_up, mounts_are_made
+from quarterdeck.localcluster.node.sandbox.commands import Command
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
+from quarterdeck.localcluster.node.sandbox.pipes import take_what_is_there
 from quarterdeck.localcluster.node.sandbox.starting import PipeEnds, checks_mounts, entering, start
 from quarterdeck.localcluster.node.volumes.opened import is_mounted
 
+if TYPE_CHECKING:
+    import subprocess
+
 START_FAILED = 128
 """The exit code of a container whose process could not be started, as in container runtimes."""
-
-MAX_OUTPUT = 10 * 1024
-"""The most bytes of a command's output that are kept, as in the kubelet."""
 
 _CHUNK = 65536
 
@@ -146,37 +148,14 @@ class ContainerProcess:
         if self.pid is None or self.ended.done():
             return START_FAILED, "the container does not run"
         await self._until_set_up(self.pid)
-        with entering(self.sandbox, self.pid, command) as words:
-            entry = await asyncio.create_subprocess_exec(
-                *words.command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=words.descriptors,
-                env={},
-                start_new_session=True,
-            )
-        try:
-            async with asyncio.timeout(seconds):
-                output = await _first(entry.stdout, MAX_OUTPUT)
-                await entry.wait()
-        except TimeoutError:
-            self._kill_entry(entry.pid)
-            await entry.wait()
+        if self.ended.done():
+            return START_FAILED, "the container does not run"
+        with entering(self.sandbox, self.pid, self._child, command) as words:
+            running = Command(words)
+        code = await running.wait(seconds)
+        if code is None:
             return START_FAILED, f"no answer within {seconds:g}s"
-        except asyncio.CancelledError:
-            self._kill_entry(entry.pid)
-            await entry.wait()
-            raise
-        return entry.returncode or 0, output.decode(errors="replace").strip()
-
-    def _kill_entry(self, pid: int) -> None:
-        """Kill a command that entered the container, and all its children."""
-        with suppress(ProcessLookupError):
-            if self.sandbox.proot is not None:  # The keeper kills them.
-                os.kill(pid, signal.SIGTERM)
-            else:
-                os.killpg(pid, signal.SIGKILL)
+        return code, running.output.decode(errors="replace").strip()
 
     async def _until_set_up(self, pid: int) -> None:
         """Wait until bubblewrap has executed the program: before, a command cannot enter.
@@ -187,19 +166,18 @@ class ContainerProcess:
         while not (self.ended.done() or self.sandbox.proot or is_set_up(pid)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
-    def _drain_once(self, descriptor: int) -> bool:
-        """Read one chunk; True if there may be more."""
+    def _drain_once(self, descriptor: int) -> None:
+        """Read one chunk."""
         try:
             chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
-            return False
+            return
         if chunk:
             self._pipes[descriptor](chunk)
-            return True
+            return
         self._loop.remove_reader(descriptor)
         del self._pipes[descriptor]
         os.close(descriptor)
-        return False
 
     def _take_status(self, chunk: bytes) -> None:
         self._status += chunk
@@ -229,12 +207,10 @@ class ContainerProcess:
         code = self._bubblewrap.wait() if self._bubblewrap else START_FAILED
         self._loop.remove_reader(self._watch)
         os.close(self._watch)
-        for descriptor in list(self._pipes):
-            while self._drain_once(descriptor):
-                pass
-            if descriptor in self._pipes:
-                self._loop.remove_reader(descriptor)
-                os.close(descriptor)
+        for descriptor, take in self._pipes.items():
+            self._loop.remove_reader(descriptor)
+            take_what_is_there(descriptor, take)
+            os.close(descriptor)
         self._pipes.clear()
         if self._child is not None:
             os.close(self._child)
@@ -263,11 +239,3 @@ class ContainerProcess:
 def _end(program: "subprocess.Popen[bytes]", sandbox: Sandbox) -> None:
     """End bubblewrap or proot's keeper, and with it the whole container."""
     program.send_signal(signal.SIGTERM if sandbox.proot else signal.SIGKILL)
-
-
-async def _first(stream: asyncio.StreamReader | None, most: int) -> bytes:
-    """The first bytes of a stream; the rest is read and dropped."""
-    kept = b""
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        kept += chunk[: most - len(kept)]
-    return kept

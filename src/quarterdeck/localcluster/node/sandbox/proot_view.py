@@ -29,7 +29,7 @@ from quarterdeck.localcluster.node.sandbox.mounts import (
 )
 
 NULL = "/dev/null"
-WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 class Allowed(msgspec.Struct, frozen=True):
@@ -152,8 +152,10 @@ class _Plan:
                 self._bind("/proc", target, Kind.DIRECTORY)
             case Dev(target):
                 self._bind("/dev", target, Kind.DIRECTORY)
-                if self._host.kind(target / "shm") is Kind.DIRECTORY:
-                    self.add(Tmpfs(target / "shm"))
+                # The machine's terminals are not for pods: a reader takes what is typed.
+                for own in (target / "shm", target / "pts"):
+                    if self._host.kind(own) is Kind.DIRECTORY:
+                        self.add(Tmpfs(own))
             case _:
                 assert_never(mount)
 

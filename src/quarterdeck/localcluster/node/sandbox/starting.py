@@ -10,13 +10,19 @@ from contextlib import ExitStack, contextmanager
 
 import msgspec
 
-from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, options
+from quarterdeck.localcluster.node.sandbox.arguments import (
+    Sandbox,
+    behind_a_read_only_machine,
+    has_mounts_in_volumes,
+    options,
+)
 from quarterdeck.localcluster.node.sandbox.bubblewrap import bubblewrap
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
 from quarterdeck.localcluster.node.sandbox.orders import (
     inside,
     open_order,
     order_to_become,
+    order_to_begin,
     order_to_enter,
 )
 from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders, create_scratch
@@ -54,8 +60,10 @@ def start(sandbox: Sandbox, ends: PipeEnds, gate: int | None) -> "subprocess.Pop
 
 
 @contextmanager
-def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[CommandLine]:
-    """The command line that runs a command in a container."""
+def entering(
+    sandbox: Sandbox, pid: int, descriptor: int | None, command: list[str]
+) -> Iterator[CommandLine]:
+    """The command line that runs a command in a container, whose process has this pidfd."""
     if sandbox.proot is not None:
         orders = KeeperOrders(
             sandbox.proot,
@@ -70,13 +78,20 @@ def entering(sandbox: Sandbox, pid: int, command: list[str]) -> Iterator[Command
         finally:
             orders.close()
         return
+    if descriptor is None:
+        raise ProcessLookupError("the container does not run")
     order = open_order(
         order_to_enter(
-            pid, command, root=sandbox.root, user=sandbox.user, variables=sandbox.variables
+            (pid, descriptor),
+            command,
+            root=sandbox.root,
+            user=sandbox.user,
+            variables=sandbox.variables,
+            whole_group=True,
         )
     )
     try:
-        yield CommandLine(inside(order), [order])
+        yield CommandLine(inside(order), [order, descriptor])
     finally:
         os.close(order)
 
@@ -94,21 +109,31 @@ def checks_mounts(sandbox: Sandbox) -> bool:
 @contextmanager
 def _bubblewrap(sandbox: Sandbox, ends: PipeEnds, gate: int | None) -> Iterator[CommandLine]:
     with ExitStack() as handed:
-        arguments = open_order(options(sandbox))
-        handed.callback(os.close, arguments)
-        os.lseek(arguments, 0, os.SEEK_SET)
-        command, order = list(sandbox.command), []
+        descriptors = [] if gate is None else [gate]
+
+        def hand(data: bytes) -> int:
+            descriptors.append(open_order(data))
+            handed.callback(os.close, descriptors[-1])
+            os.lseek(descriptors[-1], 0, os.SEEK_SET)
+            return descriptors[-1]
+
+        around = []
+        if has_mounts_in_volumes(sandbox):
+            outer, sandbox = behind_a_read_only_machine(sandbox)
+            around = [bubblewrap(), "--args", str(hand(outer)), "--"]
+        command = list(sandbox.command)
         if sandbox.user:
-            order = [open_order(order_to_become(sandbox))]
-            handed.callback(os.close, order[0])
-            command = inside(order[0])
+            command = inside(hand(order_to_become(sandbox)))
+        elif sandbox.working_directory != "/":
+            command = inside(hand(order_to_begin(sandbox)))
         yield CommandLine(
             [
-                *(bubblewrap(), "--args", str(arguments)),
+                *around,
+                *(bubblewrap(), "--args", str(hand(options(sandbox)))),
                 *(() if gate is None else ("--block-fd", str(gate))),
                 *("--json-status-fd", str(ends.status), "--", *command),
             ],
-            [arguments, *order, *(() if gate is None else (gate,))],
+            descriptors,
         )
 
 

@@ -17,9 +17,15 @@ from quarterdeck.localcluster.node.volumes.contents import references
 SOURCE = "kubernetes.io/config.source"
 HASH = "kubernetes.io/config.hash"
 
+MOST_NESTED = 100
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 _LISTS = ("volumes", "initContainers", "containers", "tolerations")
 _LISTS_OF_CONTAINER = ("env", "envFrom", "volumeMounts", "ports")
+_MAPPINGS_OF_CONTAINER = (
+    *("securityContext", "lifecycle", "resources"),
+    *("startupProbe", "livenessProbe", "readinessProbe"),
+)
 
 
 class BadManifestError(Exception):
@@ -29,6 +35,7 @@ class BadManifestError(Exception):
 def parse_manifest(data: bytes, node: str) -> Object:
     """The pod in a file, as it runs on this node; its uid is a hash of the file."""
     try:
+        _check_depth(data)
         pod = yaml.load(data, Loader=yaml.CSafeLoader)  # it is the safe one
     except (yaml.YAMLError, ValueError) as error:
         raise BadManifestError(f"not YAML: {' '.join(str(error).split())}") from None
@@ -52,6 +59,18 @@ def parse_manifest(data: bytes, node: str) -> Object:
         "spec": {"restartPolicy": "Always", **spec, "nodeName": node},
         "status": {},
     }
+
+
+def _check_depth(data: bytes) -> None:
+    """Refuse what is nested so deeply that the loader, which calls itself, would crash."""
+    depth = 0
+    for event in yaml.parse(data, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_NESTED:
+            raise BadManifestError(f"nested more than {MOST_NESTED} times")
 
 
 def _check_meta(meta: Mapping[str, Any]) -> None:
@@ -89,7 +108,7 @@ def _check_spec(spec: Mapping[str, Any]) -> None:
 def _check_container(container: Mapping[str, Any], at: str, volumes: set[str]) -> None:
     for field in _LISTS_OF_CONTAINER:
         _mappings(container, field, at)
-    for field in ("securityContext", "lifecycle", "livenessProbe", "readinessProbe"):
+    for field in _MAPPINGS_OF_CONTAINER:
         _mapping(container, field, at)
     for field in ("command", "args"):
         words = container.get(field) or []

@@ -19,6 +19,7 @@ log = get_logger("node.static")
 
 READ_PERIOD = 1.0
 MIRROR = "kubernetes.io/config.mirror"
+MOST_BYTES = 10_000_000
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -124,7 +125,11 @@ class StaticPods:
 
     def look(self) -> None:
         """Read the files once, and wake the changed pods."""
-        self._wanted = self._read()
+        try:
+            self._wanted = self._read()
+        except OSError as error:  # An unreadable directory ends no pods.
+            self._tell_broken({Path(error.filename or "."): str(error)})
+            return
         for key, pod in changed(self._running, self._wanted, self._clock()).items():
             self._running[key] = pod
             self._wake(key)
@@ -134,6 +139,8 @@ class StaticPods:
         broken: dict[Path, str] = {}
         for path in self._files():
             try:
+                if path.stat().st_size > MOST_BYTES:
+                    raise BadManifestError(f"larger than {MOST_BYTES} bytes")
                 pod = parse_manifest(path.read_bytes(), self._node)
             except (BadManifestError, OSError) as error:
                 broken[path] = str(error)
@@ -143,12 +150,15 @@ class StaticPods:
                 broken[path] = f"metadata.name: {key}: another file has a pod of this name"
                 continue
             found[key] = pod
+        self._tell_broken(broken)
+        return found
+
+    def _tell_broken(self, broken: dict[Path, str]) -> None:
         for path, fault in broken.items():
             if self._broken.get(path) != fault:
                 log.warning("static pod's file is broken", file=str(path), error=fault)
                 self._report_broken(path, fault)
         self._broken = broken
-        return found
 
     def _files(self) -> list[Path]:
         return [
@@ -156,5 +166,6 @@ class StaticPods:
             for directory in self._directories
             if directory.is_dir()
             for path in sorted(directory.resolve().iterdir())
-            if path.suffix in SUFFIXES and not path.name.startswith(".")
+            # Not a FIFO: whoever reads it waits.
+            if path.suffix in SUFFIXES and not path.name.startswith(".") and not path.is_fifo()
         ]

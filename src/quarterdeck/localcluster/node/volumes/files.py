@@ -7,7 +7,9 @@ files.
 
 import os
 import shutil
+import stat
 import uuid
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,6 +27,9 @@ from quarterdeck.localcluster.node.volumes.opened import (
     open_beneath,
     open_path,
 )
+from quarterdeck.log import get_logger
+
+log = get_logger("node.volumes")
 
 DATA = "..data"
 _HIDDEN = "the cluster's keys, other pods or your kubeconfigs are there; name another directory"
@@ -62,9 +67,13 @@ def write_files(directory: Path, files: dict[str, File], owner: Owner) -> bool:
     private = all(not file.mode & 0o007 for file in files.values()) and bool(files)
     _make_directory(directory, private, owner)
     fresh = directory / f"..{uuid.uuid4().hex}"
-    _make_directory(fresh, private, owner)
-    for name, file in files.items():
-        _write(fresh, PurePosixPath(name), file, private, owner)
+    try:
+        _make_directory(fresh, private, owner)
+        for name, file in files.items():
+            _write(fresh, PurePosixPath(name), file, private, owner)
+    except BaseException:  # it is tried again and again: nothing may pile up
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
     old = _generation(directory)
     swap = directory / f"{DATA}_new"
     swap.unlink(missing_ok=True)
@@ -87,7 +96,7 @@ def make_empty_directory(directory: Path, owner: Owner) -> None:
 
 def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
     """Open the file or directory of a hostPath volume, created or checked by its type."""
-    path, kind = Path(body["path"]), body.get("type") or ""
+    path, kind = Path("/", body["path"]), body.get("type") or ""
     # Checked first, so that nothing is created in a hidden directory.
     nearest = next(each for each in (path, *path.parents) if each.exists())
     if nearest != path and hidden.holds(open_path(nearest)):
@@ -103,20 +112,56 @@ def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
     opened = open_path(path)
     if hidden.touches(opened):
         raise UnresolvedError(field, str(path), _HIDDEN)
+    if opened.is_of_proc:
+        raise UnresolvedError(field, str(path), "a pod sees no processes but its own")
     return opened
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a pod's files, also from directories that a container has made unreadable."""
-    shutil.rmtree(directory, ignore_errors=True)
-    if not directory.exists():
+    """Remove a pod's files, also from directories that a container has made unreadable.
+
+    Each directory is moved to the top before it is emptied: a container may have nested them deeper
+    than recursion, descriptors or paths can go.
+    """
+    try:
+        top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
         return
-    for parent, names, _ in os.walk(directory):
-        for name in names:
-            path = Path(parent) / name
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(directory, ignore_errors=True)
+    try:
+        while names := os.listdir(top):  # noqa: PTH208  # a descriptor
+            for name in names:
+                _remove(top, name)
+    except OSError as error:
+        log.warning("files of a pod are left", directory=str(directory), error=str(error))
+    finally:
+        os.close(top)
+    with suppress(OSError):
+        directory.rmdir()
+
+
+def _remove(top: int, name: str) -> None:
+    """Remove one entry; the directories in it go to the top."""
+    if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=top)
+        return
+    _open_up(name, top)
+    here = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    try:
+        for inner in os.listdir(here):  # noqa: PTH208
+            if stat.S_ISDIR(os.stat(inner, dir_fd=here, follow_symlinks=False).st_mode):
+                _open_up(inner, here)
+                os.rename(inner, f"..{uuid.uuid4().hex}", src_dir_fd=here, dst_dir_fd=top)
+            else:
+                os.unlink(inner, dir_fd=here)
+    finally:
+        os.close(here)
+    os.rmdir(name, dir_fd=top)
+
+
+def _open_up(name: str, parent: int) -> None:
+    """Let us list, empty and move a directory that is ours; root can do so anyway."""
+    with suppress(PermissionError):
+        os.chmod(name, 0o700, dir_fd=parent)
 
 
 def binds_of(
@@ -165,8 +210,9 @@ def _bind(
         target=PurePosixPath(mount["mountPath"]),
         read_only=bool(mount.get("readOnly")) or kind in FROM_FILES,
         directory=source.is_directory,
+        opened=source,
         # Only the agent can move the pod's own volumes.
-        opened=None if own and not wanted else source,
+        replaceable=not own or bool(wanted),
     )
 
 
@@ -194,6 +240,9 @@ def _make_directory(path: Path, private: bool, owner: Owner) -> None:
 
 
 def _write(root: Path, name: PurePosixPath, file: File, private: bool, owner: Owner) -> None:
+    # The API server refuses these; nobody has checked a static pod's.
+    if name.is_absolute() or not name.parts or ".." in name.parts:
+        raise UnresolvedError("items.path", str(name), "a file of a volume stays inside it")
     parent = root
     for part in name.parts[:-1]:
         parent = parent / part

@@ -48,6 +48,17 @@ class Opened:
         found = os.fstat(self._descriptor)
         return found.st_dev, found.st_ino
 
+    @property
+    def is_of_proc(self) -> bool:
+        """Whether it is in a /proc, and so tells of processes."""
+        major, minor = os.major(self.identity[0]), os.minor(self.identity[0])
+        with open("/proc/self/mountinfo") as stream:  # noqa: PTH123
+            for line in stream:
+                before, _, after = line.partition(" - ")
+                if before.split()[2] == f"{major}:{minor}":
+                    return after.startswith("proc ")
+        return False
+
     def close(self) -> None:
         """Close the descriptor."""
         if self._descriptor >= 0:
@@ -163,8 +174,16 @@ def _step(parent: Opened, name: str, *, make: bool) -> Opened:
     except FileNotFoundError:
         if not make:
             raise
-    with suppress(FileExistsError):
-        os.mkdir(name, dir_fd=parent.descriptor)  # by descriptor
+    # As the volume itself: who may write there may write here. At once, since what is there a
+    # moment later may be something else.
+    mask = os.umask(0)
+    try:
+        mode = stat.S_IMODE(os.fstat(parent.descriptor).st_mode) & 0o777
+        os.mkdir(name, mode, dir_fd=parent.descriptor)
+    except FileExistsError:
+        pass
+    finally:
+        os.umask(mask)
     return Opened(os.open(name, _LOOK, dir_fd=parent.descriptor))
 
 
