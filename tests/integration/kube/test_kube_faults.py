@@ -39,6 +39,7 @@ from quarterdeck.kube import (
     load_kubeconfig,
     snapshot,
 )
+from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.log import configure
 from quarterdeck.testing.fault_proxy import Answer, Cut, Fault, FaultProxy, Stall, StreamError
@@ -152,12 +153,33 @@ def kill_with_storage(plane: ControlPlane) -> None:
     plane.start("etcd")
 
 
+@pytest.fixture(scope="module")
+def small_plane(
+    control_plane_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Only etcd and the API server, for the tests of this file that stop them."""
+    state = tmp_path_factory.mktemp("kube-faults")
+    made = ControlPlane(state, control_plane_binaries, durable=False)
+    try:
+        made.start("etcd", "kube-apiserver")
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def plane(small_plane: ControlPlane) -> ControlPlane:
+    """The small control plane, running and without ConfigMaps in `default`."""
+    small_plane.start("etcd", "kube-apiserver")
+    answer = small_plane.requests().send("DELETE", "/api/v1/namespaces/default/configmaps")
+    assert answer.ok, answer.body.decode()
+    return small_plane
+
+
 @pytest.mark.parametrize("break_down", [stop, kill, kill_with_storage])
 async def test_an_api_server_that_goes_and_comes_back_during_a_watch(
-    new_control_plane: NewControlPlane, break_down: Callable[[ControlPlane], None]
+    plane: ControlPlane, break_down: Callable[[ControlPlane], None]
 ) -> None:
-    plane = new_control_plane(started=False)
-    await asyncio.to_thread(plane.start, "etcd", "kube-apiserver")
     connection = load_kubeconfig(plane.kubeconfig)
     async with Client(connection) as client, Client(connection) as other:
         await make(other, "default", "kept", "changed", "deleted", "recreated")
@@ -171,10 +193,8 @@ async def test_an_api_server_that_goes_and_comes_back_during_a_watch(
 
 
 async def test_an_api_server_that_is_paused_for_longer_than_the_watch_lasts(
-    new_control_plane: NewControlPlane,
+    plane: ControlPlane,
 ) -> None:
-    plane = new_control_plane(started=False)
-    await asyncio.to_thread(plane.start, "etcd", "kube-apiserver")
     connection = load_kubeconfig(plane.kubeconfig)
     async with Client(connection) as client, Client(connection) as other:
         await make(other, "default", "kept", "changed", "deleted", "recreated")
