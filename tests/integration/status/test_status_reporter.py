@@ -234,10 +234,13 @@ async def test_a_verdict_is_answered_and_so_is_every_further_challenge(cluster: 
 
 
 async def test_marks_that_stand_when_it_starts_are_answered(cluster: Cluster) -> None:
-    async with cluster.running(cluster.reporting()):
+    """Also by one that is disabled: it has nothing to do, and runs all the same."""
+    off = Report(conditions=(*WELL.conditions, condition("Disabled", True, "Off", "not wanted")))
+    async with cluster.running(cluster.reporting(off)):
         found = await cluster.when(as_said)
+    assert conditions(found)["Disabled"] == ("True", "not wanted")
     await cluster.change(given_up(found))
-    async with cluster.running(cluster.reporting()):
+    async with cluster.running(cluster.reporting(off)):
         await cluster.when(as_said)
 
 

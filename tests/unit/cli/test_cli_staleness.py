@@ -6,8 +6,12 @@ import click
 import pytest
 
 from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text, as_text
-from quarterdeck.operators.staleness.decide import Case, decide
-from quarterdeck.operators.staleness.explain import StalenessExplanation, explanation
+from quarterdeck.operators.staleness.decide import Case, CheckState, decide
+from quarterdeck.operators.staleness.explain import (
+    EXIT_CODES,
+    StalenessExplanation,
+    explanation,
+)
 from quarterdeck.operators.staleness.probe import ConditionAnswer
 from quarterdeck.operators.staleness.published import AssumedSettings
 from quarterdeck.status.staleness_marks import checking_message
@@ -20,17 +24,24 @@ PATIENCE = AssumedSettings(
 
 
 def explained(
-    message: str, manager: str = "dns-operator", now: datetime = NOW, *, dated: bool = True
+    message: str,
+    manager: str = "dns-operator",
+    now: datetime = NOW,
+    *,
+    dated: bool = True,
+    wrote: str = WROTE,
+    operation: str = "Update",
+    owns: str = "f:message",
 ) -> StalenessExplanation:
     owned: dict[str, object] = {
-        "f:status": {"f:conditions": {'k:{"type":"Available"}': {"f:message": {}}}}
+        "f:status": {"f:conditions": {'k:{"type":"Available"}': {owns: {}}}}
     }
     obj = {
         "metadata": {
             "name": "dns",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "managedFields": [
-                {"manager": manager, "operation": "Update", "time": WROTE, "fieldsV1": owned}
+                {"manager": manager, "operation": operation, "time": wrote, "fieldsV1": owned}
             ],
         },
         "status": {"conditions": [{"type": "Available", "status": "True", "message": message}]},
@@ -77,6 +88,26 @@ def test_marks_that_are_not_the_checkers_are_counted_from_the_last_write() -> No
 def test_what_cannot_be_known_from_here_is_said() -> None:
     text = click.unstyle(as_text(explained("it works", dated=False)))
     assert "note        the object comes without managedFields" in text
+
+
+def test_one_that_has_no_way_to_answer_is_explained_with_the_remedy() -> None:
+    found = explained("", operation="Apply", owns="f:status")
+    assert EXIT_CODES[CheckState(found.state)] == 0
+    text = click.unstyle(as_text(found))
+    assert "state       cannot be checked" in text
+    assert "let it report a message, or let its Lease speak for it" in text
+
+
+@pytest.mark.parametrize("wrote", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("message", ["it works", checking_message("it works")])
+def test_times_in_the_future_are_shown_and_prove_nothing(message: str, wrote: str) -> None:
+    """It ended with an error, and so with the exit code of a stale operator."""
+    for manager in ("dns-operator", "quarterdeck-staleness"):
+        found = explained(message, manager, wrote=wrote)
+        assert EXIT_CODES[CheckState(found.state)] != 1
+        lines = click.unstyle(as_text(found)).splitlines()
+        (line,) = [one for one in lines if one.startswith(manager)]
+        assert line.split()[2:4] == [wrote, "no"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ object has changed since. So any number of checkers may run, without leader elec
 
 import os
 import random
+import re
 import socket
 from typing import Literal
 
@@ -130,7 +131,7 @@ class Checker:
             self._forget(key.name)
             return DONE
         # Asked at each reconcile, so that it detects a sleep of the machine.
-        wait = self._wait_for_grace()
+        self._wait_for_grace()
         decision = self._judge(obj)
         leases = named_leases(obj)
         if leases and decision.state is not CheckState.ALIVE:
@@ -139,10 +140,9 @@ class Checker:
             decision = self._judge(obj)
         self._report(obj, decision)
         if isinstance(decision, Write):
-            wait = max(wait, self._wait_for_budget(key.name))
-            if wait:
+            if wait := self._wait_to_write(key.name):
                 return Result(requeue_after=wait)
-            return self._after(await self._carry_out(key.name))
+            return await self._carry_out(key.name)
         self._denied.pop(key.name, None)
         if leases and isinstance(decision, Nothing):
             return Result(
@@ -156,11 +156,13 @@ class Checker:
         reached = clock if self._cache.lost_for else self._cache.watched_since
         return self._grace.observe(clock, wall, reached)
 
-    def _wait_for_budget(self, name: str) -> float:
-        return self._sightings.wait(name, self._manager.clock(), self._settings.interval)
+    def _wait_to_write(self, name: str) -> float:
+        """The seconds until a write to the object is allowed; 0 if it is now."""
+        budget = self._sightings.wait(name, self._manager.clock(), self._settings.interval)
+        return max(self._wait_for_grace(), budget)
 
-    async def _carry_out(self, name: str) -> Decision | None:
-        """Read the object from the server, decide again, and write; None after a write.
+    async def _carry_out(self, name: str) -> Result:
+        """Read the object from the server, decide again, and write.
 
         The answer to a write goes into the cache, which wakes the controller. After a `Conflict`
         the runtime retries.
@@ -168,12 +170,15 @@ class Checker:
         try:
             obj: Object = await self._client.get(PLAIN_CLUSTER_OPERATORS, name)
         except NotFound:
-            return None
+            return DONE
         await self._renewals.read(obj)
         decision = self._judge(obj)
         self._report(obj, decision)
         if not isinstance(decision, Write):
-            return decision
+            return self._after(decision)
+        # The machine may have slept, or the server been away, while we waited for the answers.
+        if wait := self._wait_to_write(name):
+            return Result(requeue_after=wait)
         # Noted before the request: the server may carry out a request whose answer is lost.
         began = self._manager.clock()
         self._sightings.note_write(name, began)
@@ -181,7 +186,7 @@ class Checker:
             status = {**obj.get("status", {}), "conditions": decision.conditions}
             await self.operators.set_status(obj, status)
         except NotFound:
-            return None
+            return DONE
         except Conflict:
             self._sightings.write_refused(name, began)
             raise
@@ -189,8 +194,8 @@ class Checker:
             if (why := cannot_write(error)) is not None:
                 self._denied.setdefault(name, (began, why))
                 self._sightings.write_refused(name, began)
-            if isinstance(error, Invalid | Forbidden) or why or too_large(error):
-                return self._refused(obj, decision, error)
+            if why or refuses_object(error):
+                return self._after(self._refused(obj, decision, error))
             raise
         self._denied.clear()
         alive = decision.evidence.alive
@@ -200,7 +205,7 @@ class Checker:
             last_alive=alive.time.isoformat(),
             by=alive.by,
         )
-        return None
+        return DONE
 
     def _refused(self, obj: Object, decision: Write, error: ApiError) -> LookAgain:
         """Report that the server refuses our conditions; look again after one interval."""
@@ -228,7 +233,7 @@ class Checker:
             )
         )
 
-    def _after(self, decision: Decision | None) -> Result:
+    def _after(self, decision: Decision) -> Result:
         """When to reconcile again after this decision."""
         if not isinstance(decision, LookAgain):
             return DONE
@@ -289,11 +294,23 @@ def cannot_write(error: ApiError) -> str | None:
 
     A policy that refuses one object says nothing about the others.
     """
+    if denied_by_policy(error):
+        return None
     if isinstance(error, Forbidden):
         return "may not patch clusteroperators/status" if error.by_role else None
     if isinstance(error, TooManyRequests | Unauthorized) or "calling webhook" in error.message:
         return f"cannot patch clusteroperators/status ({error.message[:200]})"
     return None
+
+
+def refuses_object(error: ApiError) -> bool:
+    """Whether the server refuses this write to this object, and will refuse it again."""
+    return isinstance(error, Invalid | Forbidden) or too_large(error) or denied_by_policy(error)
+
+
+def denied_by_policy(error: ApiError) -> bool:
+    """Whether an admission policy or webhook denies the request; these choose the code."""
+    return re.search(r" denied (?:the )?request\b", error.message) is not None
 
 
 def too_large(error: ApiError) -> bool:

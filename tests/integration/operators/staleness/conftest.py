@@ -1,9 +1,10 @@
 """ClusterOperators to write and read, and checkers to run, each under its own user."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, Board
+from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, USER, Board
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
@@ -62,6 +63,59 @@ def atomic_conditions(board: Board) -> Iterator[None]:
     board.set_list_type("atomic")
     yield
     board.set_list_type("map")
+
+
+@pytest.fixture
+def policy(board: Board) -> Iterator[None]:
+    """The checker may not write to `policy-CODE`, and is refused with that code."""
+    rule = {
+        "apiGroups": ["config.openshift.io"],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["clusteroperators/status"],
+    }
+    user = f"request.userInfo.username != '{USER}'"
+    validations = [
+        {
+            "expression": f"{user} || object.metadata.name != 'policy-{reason.lower()}'",
+            "message": "hands off",
+            "reason": reason,
+        }
+        for reason in ("Invalid", "Forbidden", "RequestEntityTooLarge")
+    ]
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "hands-off"}}
+    made = [
+        kind
+        | {
+            "kind": "ValidatingAdmissionPolicy",
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": validations,
+            },
+        },
+        kind
+        | {
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "spec": {"policyName": "hands-off", "validationActions": ["Deny"]},
+        },
+    ]
+    kubectl, text = (
+        board.plane.kubectl,
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": made}),
+    )
+    board.create("policy-invalid")
+    trial = [
+        *("patch", "clusteroperator", "policy-invalid", "--subresource=status", "--type=merge"),
+        *("--patch={}", "--dry-run=server", f"--as={USER}", "--as-group=system:masters"),
+    ]
+    kubectl("apply", "--filename=-", input=text)
+    try:
+        eventually(lambda: "hands off" in kubectl(*trial, check=False).stderr, "it is in force")
+        board.delete("policy-invalid")
+        yield
+    finally:
+        kubectl("delete", "--filename=-", input=text)
 
 
 @pytest.fixture

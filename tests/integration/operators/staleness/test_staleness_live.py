@@ -21,6 +21,8 @@ def test_a_dead_operator_is_asked_then_given_up_and_recovers_by_itself(
     board.create("dead", [*conditions("fine"), {**conditions()[0], "type": "Disabled"}])
     process = checker(*QUICK)
     board.wait_challenged("dead")
+    owned = board.owned("dead", "quarterdeck-staleness") or {}
+    assert list(owned.values()) == [{"f:message": {}}] * 4, "the rest stays the operator's"
     assert process.metric('cluster_operator_stale{name="dead"}') == 0
     board.wait_given_up("dead")
     said = {one["type"]: one for one in board.said("dead")}
@@ -214,6 +216,31 @@ def test_a_message_that_the_definition_does_not_let_in_is_told_and_the_others_go
     process.logged("conditions refused by the server")
     assert board.marks("dead") == [""] * 4
     assert len(board.writes()) < 5
+
+
+def refusals(board: Board) -> list[str]:
+    return [request.name for request in board.writes() if request.code >= 400]
+
+
+@pytest.mark.slow
+def test_a_policy_about_one_operator_is_told_there_and_the_others_go_on(
+    board: Board, checker: StartOperator, policy: None
+) -> None:
+    """Whatever code the policy answers with, it says nothing about the rights of the checker."""
+    refused = ("policy-invalid", "policy-forbidden", "policy-requestentitytoolarge")
+    for name in (*refused, "dead"):
+        board.create(name)
+    process = checker(*QUICK, "--watch-grace-period=2")
+    for name in refused:
+        told = eventually(lambda: board.events(name), "an event")  # noqa: B023
+        assert [event["reason"] for event in told] == ["CannotCheck"]
+        assert "denied request: hands off" in told[0]["note"]
+    board.wait_given_up("dead")
+    before = len(refusals(board))
+    eventually(lambda: len(refusals(board)) >= before + 6, "they are asked for again")
+    assert process.get("/readyz")[0] == 200
+    assert not process.lines("reconcile failed")
+    assert all(board.marks(name) == [""] * 4 for name in refused)
 
 
 @pytest.mark.slow

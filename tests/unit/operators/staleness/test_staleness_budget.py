@@ -359,6 +359,15 @@ def test_its_lease_speaks_for_one_that_cannot_answer(asked: bool) -> None:
     assert isinstance(decide(case), Restore if asked else LookAgain)
 
 
+def test_one_that_cannot_answer_is_asked_when_its_lease_is_no_longer_renewed() -> None:
+    """Its Lease is its way to answer, so it can be given up too."""
+    server = ModelServer([silent(condition(kind)) for kind in TYPES])
+    lease = Proof(server.now, "a lease")
+    server.pass_time(P + 1)
+    case = Case(object=applied(server), now=server.now, interval=INTERVAL, lease=lease)
+    assert isinstance(decide(case), Challenge)
+
+
 def test_one_that_applies_messages_can_answer() -> None:
     server = ModelServer([condition(kind) for kind in TYPES])
     assert not cannot_answer(applied(server, messages=True))
@@ -366,14 +375,15 @@ def test_one_that_applies_messages_can_answer() -> None:
     assert not cannot_answer(ModelServer([condition("Available")], atomic=True).get())
 
 
-def test_a_lease_speaks_for_one_that_is_stale_already() -> None:
+@pytest.mark.parametrize("writes", [[Challenge], [Challenge, Verdict]])
+def test_a_lease_speaks_for_one_that_is_challenged_or_stale_already(writes: list[type]) -> None:
     checker = Checker(ModelServer([condition(kind) for kind in TYPES]))
     before = checker.server.conditions
     checker.act()
-    for _ in range(2):
+    for _ in writes:
         checker.pass_time(P + 1)
         checker.act()
-    assert checker.writes == [Challenge, Verdict]
+    assert checker.writes == writes
     checker.pass_time(60)
     fresh = Proof(checker.server.now, "a lease")
     obj = checker.server.get()

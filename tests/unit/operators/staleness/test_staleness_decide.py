@@ -355,6 +355,17 @@ def test_a_newer_transition_counts_where_no_manager_is_named() -> None:
     assert decision.evidence.alive == Proof(server.now, "the last transition of Degraded")
 
 
+def test_an_object_that_was_just_created_is_left_alone() -> None:
+    """Restored from a backup its conditions are old, and nobody is named who wrote them."""
+    server = four()
+    server.pass_time(3600)
+    obj = server.get(managedFields=[{"manager": "restore", "fieldsV1": {"f:spec": {}}}])
+    obj["metadata"]["creationTimestamp"] = stamp(server.now)
+    decision = decide(Case(object=obj, now=server.now, interval=INTERVAL))
+    assert isinstance(decision, LookAgain)
+    assert decision.evidence.alive == Proof(server.now, "its creation")
+
+
 def test_after_a_conflict_the_plan_is_thrown_away() -> None:
     """Of three checkers that decide at once one writes, and the others find it done."""
     server = four()

@@ -121,6 +121,12 @@ POLICY = "clusteroperators \"it\" is forbidden: ValidatingAdmissionPolicy 'x' de
     [
         pytest.param(refusal(403, RIGHT), "may not patch", id="a right is missing"),
         pytest.param(refusal(403, POLICY), None, id="a policy about one object"),
+        pytest.param(refusal(401, POLICY), None, id="a policy chooses its code"),
+        pytest.param(
+            refusal(429, 'admission webhook "x" denied the request: no'),
+            None,
+            id="so may a webhook",
+        ),
         pytest.param(refusal(422, "message: Too long"), None, id="no room in one object"),
         pytest.param(refusal(500, "etcdserver: request is too large"), None, id="nor in another"),
         pytest.param(refusal(500, "etcdserver: leader changed"), None, id="may be carried out"),

@@ -1,0 +1,71 @@
+"""A checker that stood still before a write looks again, and waits where it has to."""
+
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.controller.processes import make_process, running, when
+from tests.integration.operators.staleness.board import Board, conditions
+
+from quarterdeck.controller import Manager, Operator
+from quarterdeck.operators.staleness.controller import setup
+from quarterdeck.operators.staleness.settings import Settings
+from quarterdeck.status.writers import CHECKER
+from quarterdeck.testing.operator_process import StartOperator
+
+
+@pytest.mark.slow
+def test_a_checker_stopped_over_the_moment_of_the_verdict_sees_the_answer_first(
+    board: Board, checker: StartOperator
+) -> None:
+    """It wakes with an old view and a verdict that is due: it neither writes nor tries to."""
+    board.create("live")
+    process = checker("--interval=2s", "--grace=0s")
+    board.wait_challenged("live")
+    process.send(signal.SIGSTOP)
+    board.say("live", conditions())
+    time.sleep(3)  # the verdict would have come after two: it is the time that matters
+    process.send(signal.SIGCONT)
+    board.wait_challenged("live")
+    assert [request.code for request in board.writes()] == [200, 200], "two challenges"
+    assert not process.lines("verdict written")
+    assert board.events("live") == []
+
+
+async def test_a_sleep_of_the_machine_during_the_last_look_begins_the_grace_period(
+    board: Board, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Live operators have slept too, so what was about to be written is thrown away."""
+    slept, looks = timedelta(), []
+
+    def wall_clock() -> datetime:
+        return datetime.now(UTC) + slept
+
+    def start(manager: Manager) -> None:
+        look = manager.replica_client.get
+
+        async def sleep_in_the_first(*what: Any) -> Any:
+            nonlocal slept
+            found = await look(*what)
+            looks.append(found)
+            slept = timedelta(hours=1)
+            return found
+
+        monkeypatch.setattr(manager.replica_client, "get", sleep_in_the_first)
+        setup(manager, Settings(interval=timedelta(seconds=1), grace=timedelta(seconds=1)))
+
+    monkeypatch.setattr("quarterdeck.controller.process.wall_clock", wall_clock)
+    board.create("dead")
+    one = Operator(
+        name="staleness",
+        setup=start,
+        field_manager=CHECKER,
+        lease_namespace=namespace,
+        lease_name="staleness",
+    )
+    async with running(make_process(kubeconfig, [one], namespace)) as task:
+        await when(lambda: board.marks("dead") == ["checking"] * 4, task)
+    assert len(looks) == 2, "one before the sleep, one after the grace period"
