@@ -1,4 +1,4 @@
-"""The commands of documents: found in a text, and run in a newcomer's shell."""
+"""The commands and example files of documents: found in a text, and run."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.testing.waiting import until
@@ -23,6 +24,20 @@ def commands(text: str) -> list[tuple[str, str]]:
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     parts = [part for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
     return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+def example_files(page: Path) -> dict[str, str]:
+    """The Python files of a page by name: each is a block that begins with ```python NAME."""
+    found = re.findall(r"^```python (\S+)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def example_module(page: Path, name: str) -> dict[str, Any]:
+    """The names that a file of a page defines."""
+    module: dict[str, Any] = {"__name__": name.removesuffix(".py")}
+    code = compile(example_files(page)[name], f"{page.name}:{name}", "exec")
+    exec(code, module)  # noqa: S102 - our own document
+    return module
 
 
 class Shell:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.documents import example_module
 from tests.places import DOCS
 
 import quarterdeck.operators.sample.controller as sample
@@ -33,10 +34,7 @@ def test_it_is_complete_in_under_sixty_lines() -> None:
 @pytest.fixture
 def archive() -> dict[str, Any]:
     """The module of the document's operator with a finalizer."""
-    (code,) = re.findall(r"```python archive.py\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    module: dict[str, Any] = {}
-    exec(compile(code, "archive.py", "exec"), module)  # noqa: S102 - our own document
-    return module
+    return example_module(DOCUMENT, "archive.py")
 
 
 def test_the_documented_finalizer_can_be_set_up_with_the_rights_that_it_declares(
