@@ -1,17 +1,28 @@
 """The examples of `docs/authors` on a real API server."""
 
+import asyncio
+import importlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.documents import example_files, example_module
 from tests.places import DOCS
 
+from quarterdeck.api.definition import definition
+from quarterdeck.controller import Manager, Operator, Process, ProcessSettings
+from quarterdeck.kube import load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.definitions import install_definitions
 from quarterdeck.testing.api_objects import ApiObjects
-from quarterdeck.testing.waiting import eventually
+from quarterdeck.testing.namespaces import create_namespace, delete_namespace
+from quarterdeck.testing.waiting import eventually, eventually_async
 
 AUTHORS = DOCS / "authors"
 
@@ -47,3 +58,122 @@ def test_the_documented_program_runs_the_documented_task(
         program.kill()
         program.wait()
         objects.delete("configmap", "load")
+
+
+@asynccontextmanager
+async def running(
+    control_plane: ControlPlane, setup: Callable[[Manager], None]
+) -> AsyncIterator[None]:
+    """Run an example as the administrator, in this process."""
+    operator = Operator(
+        name="example",
+        setup=setup,
+        field_manager="example-operator",
+        lease_namespace="default",
+        lease_name="",
+    )
+    settings = ProcessSettings(identity="test", probe_address="127.0.0.1:0")
+    process = Process([operator], load_kubeconfig(control_plane.kubeconfig), settings)
+    task = asyncio.create_task(process.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def note(namespace: str, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "samples.quarterdeck.dev/v1alpha1",
+        "kind": "Note",
+        "metadata": {"name": "hello", "namespace": namespace, **metadata},
+        "spec": {"text": "hi"},
+    }
+
+
+@pytest.mark.usefixtures("crds")
+async def test_a_chosen_namespace_may_be_created_later(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    module = example_module(AUTHORS / "namespaces.md", "chosen.py")
+    late = f"{namespace}-late"
+    settings = module["Settings"](note_namespaces=f"{namespace},{late}")
+    objects = ApiObjects(control_plane.requests(), late)
+    async with running(control_plane, lambda manager: module["setup"](manager, settings)):
+        objects.apply(note(namespace))
+        await eventually_async(
+            lambda: objects.find("configmap", "hello", namespace=namespace), "the ConfigMap"
+        )
+        create_namespace(control_plane.requests(), late)
+        objects.apply(note(late))
+        await eventually_async(lambda: objects.find("configmap", "hello"), "the late ConfigMap")
+    delete_namespace(control_plane.requests(), late)
+
+
+@pytest.mark.usefixtures("crds")
+async def test_the_checksum_follows_the_named_secret(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    module = example_module(AUTHORS / "foreign-kinds.md", "checksum.py")
+    objects = ApiObjects(control_plane.requests(), namespace)
+
+    def checksum() -> str:
+        annotations = objects.get("note", "hello")["metadata"]["annotations"]
+        return str(annotations.get(module["CHECKSUM"], ""))
+
+    def secret(value: str) -> dict[str, Any]:
+        metadata = {"name": "token", "namespace": namespace}
+        data = {"value": value}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+    objects.apply(note(namespace, annotations={module["SECRET"]: "token"}))
+    async with running(control_plane, module["setup"]):
+        wanted = module["checksum"](objects.apply(secret("b25l")))
+        await eventually_async(lambda: checksum() == wanted, "the first checksum")
+        wanted = module["checksum"](objects.apply(secret("dHdv")))
+        await eventually_async(lambda: checksum() == wanted, "the second checksum")
+
+
+async def test_the_pods_of_a_node_are_counted(control_plane: ControlPlane, namespace: str) -> None:
+    module = example_module(AUTHORS / "indexes.md", "pod_count.py")
+    objects = ApiObjects(control_plane.requests(), namespace)
+
+    def counted() -> str:
+        annotations = objects.get("node", "simulated")["metadata"].get("annotations", {})
+        return str(annotations.get(module["ANNOTATION"], ""))
+
+    async with running(control_plane, module["setup"]):
+        await eventually_async(counted, "the pods are counted")
+    objects.patch("node", "simulated", {"metadata": {"annotations": {module["ANNOTATION"]: None}}})
+
+
+async def test_the_moved_operator_takes_over_what_exists(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A CRD has the docstrings of its types, which are read from their file.
+    code = example_files(DOCS / "comparison.md")["website.py"]
+    (tmp_path / "website.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = vars(importlib.import_module("website"))
+    install_definitions(control_plane.requests(), [definition(module["WEBSITES"])])
+    objects = ApiObjects(control_plane.requests(), namespace)
+    where = {"name": "home", "namespace": namespace}
+    kind = {"apiVersion": "example.com/v1", "kind": "Website"}
+    website = objects.apply({**kind, "metadata": where, "spec": {"html": "<p>new"}})
+    owner = {**kind, "name": "home", "uid": website["metadata"]["uid"], "controller": True}
+    page = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {**where, "labels": module["OURS"], "ownerReferences": [owner]},
+        "data": {"index.html": "<p>old", "more": "of the old operator"},
+    }
+    objects.apply(page)
+    async with running(control_plane, module["setup"]):
+        wanted = {"index.html": "<p>new", "more": "of the old operator"}
+        await eventually_async(
+            lambda: objects.get("configmap", "home")["data"] == wanted, "the page is new"
+        )
+        await eventually_async(
+            lambda: objects.get("websites", "home").get("status") == {"page": "home"}, "the status"
+        )
+    objects.delete("crd", "websites.example.com")
