@@ -273,7 +273,7 @@ def _first(runs: dict[str, list[dict[str, float]]]) -> Measurement:
         ],
         rows=rows,
         verdicts=[
-            at_least("speed, to the bare client", 0.8, ratio),
+            at_least("speed, to the bare client", 0.9, ratio),
             at_most("writes", MANIFESTS, ours["writes"], "writes"),
         ],
     )
