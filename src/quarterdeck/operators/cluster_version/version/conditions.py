@@ -32,7 +32,7 @@ from quarterdeck.operators.cluster_version.version.texts import (
     fault_summary,
     working_towards,
 )
-from quarterdeck.operators.cluster_version.version.updates import FIELD, UpdateRefused, way_back
+from quarterdeck.operators.cluster_version.version.updates import FIELD, UpdateRefused
 from quarterdeck.payload.graph import Mode
 from quarterdeck.status import set_condition
 
@@ -50,6 +50,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     history: History
     refused: UpdateRefused | None = None
     """Why `spec.desiredUpdate` is refused."""
+    way_back: str = ""
+    """The version to which an update that is not complete can be turned back."""
     unusable: UpdateRefused | None = None
     """Why the release itself cannot be applied: its payload is missing or invalid."""
     version_hash: str = ""
@@ -158,7 +160,7 @@ def _progressing(facts: Facts) -> ConditionText:
 
 def _way_out(facts: Facts) -> str:
     """The release to which an update with faults can be turned back, as a remedy."""
-    back = way_back(facts.history)
+    back = facts.way_back
     return f"; it can be turned back: set {FIELD}.version to {back}" if back else ""
 
 

@@ -251,6 +251,7 @@ class VersionController:
             mode=mode_of(decision.history),
             history=decision.history,
             refused=decision.refused,
+            way_back=msgspec.structs.replace(asked, history=decision.history).way_back,
             unusable=decision.unusable,
             version_hash=decision.loaded.hash if decision.loaded else "",
             # New work has no progress yet; the runner may still have that of the work before.

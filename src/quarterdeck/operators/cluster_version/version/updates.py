@@ -47,6 +47,12 @@ class UpdateRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The versions of which parts may run; the first one is being applied."""
         return maybe_running(self.history)
 
+    @property
+    def way_back(self) -> str:
+        """The version to which an update can be turned back, if its release is there; or empty."""
+        back = way_back(self.history)
+        return back if back and self.releases.by_version(back) is not None else ""
+
 
 class Stay(msgspec.Struct, frozen=True):
     """No update is requested, or only to the release that runs or is being applied."""
@@ -143,8 +149,8 @@ def way_is_listed(_update: Update, offer: Offer, asked: UpdateRequest) -> Update
     partly = f", of which parts run until the update to {asked.running[0]} is complete"
     why = partly if len(asked.running) > 1 and missing != [asked.running[0]] else ""
     ways = [other.release.version for other in asked.releases.reachable(asked.running)]
-    back = way_back(asked.history)
-    if back and asked.releases.by_version(back) is not None and back not in ways:
+    back = asked.way_back
+    if back and back not in ways:
         ways.append(f"{back}, back to what was completed last,")
     remedy = f"move to {' or '.join(ways)} instead" if ways else "choose a release that lists it"
     return UpdateRefused(

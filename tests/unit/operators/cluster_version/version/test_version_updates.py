@@ -317,3 +317,12 @@ def test_what_cannot_be_reached_out_of_a_stuck_update_names_the_way_back() -> No
     outcome = judged(Update(version="1.0.9"), stuck("1.0.1", completed="1.0.0"), known)
     assert isinstance(outcome, UpdateRefused)
     assert outcome.remedy == "move to 1.0.0, back to what was completed last, instead"
+
+
+def test_a_way_back_is_told_only_if_its_release_is_still_there() -> None:
+    history = stuck("1.0.1", completed="1.0.0")
+    there, gone = releases(offer("1.0.0"), offer("1.0.1", "1.0.0")), releases(offer("1.0.1"))
+    assert UpdateRequest(update=None, history=history, releases=there).way_back == "1.0.0"
+    assert UpdateRequest(update=None, history=history, releases=gone).way_back == ""
+    across = stuck("1.1.0", completed="1.0.0")
+    assert UpdateRequest(update=None, history=across, releases=there).way_back == ""
