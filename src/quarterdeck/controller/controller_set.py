@@ -112,13 +112,11 @@ class ControllerSet:
         `all_managed_fields`. An optional cache is empty while the resource type is not installed,
         and controllers do not wait for it.
         """
-        limited = structs.replace(
-            selection, namespace=selection.namespace or self._common.shared.namespace
-        )
+        limited = self._limited(selection)
         key = cache_key(resource, limited)
         if key not in self._caches:
             self._common.refuse_after_setup(f"the cache of {key}")
-        self._common.use(uses_of_cache(resource, selection))
+        self._common.use(uses_of_cache(resource, limited))
         key, cache = self._common.shared.caches.get(resource, limited, indexes=indexes)
         self._caches[key] = cache
         if not selection.optional:
@@ -142,9 +140,15 @@ class ControllerSet:
         """
         common = self._common
         cache = self.cache(resource, selection, indexes=indexes)
-        common.use(uses_of_writes(resource, selection, writes))
+        common.use(uses_of_writes(resource, self._limited(selection), writes))
         client = common.client if leader_only else common.replica_client
         return Objects(resource, cache, client, common.field_manager, writes, selection)
+
+    def _limited(self, selection: Selection) -> Selection:
+        """The selection in the only namespace of the process, if it has one."""
+        return structs.replace(
+            selection, namespace=selection.namespace or self._common.shared.namespace
+        )
 
     def add(self, controller: Controller) -> None:
         """Run this controller; its name must be unique in the process."""

@@ -26,11 +26,12 @@ def recorded_uses(
     name: str = "unconnected",
     field_manager: str = "unconnected",
     home: Key = NO_HOME,
+    namespace: str = "",
 ) -> tuple[Use, ...]:
     """The requests that this operator's `setup` declares.
 
     `name`, `field_manager` and `home` are those of the manager that will run the operator: one that
-    reads only its own namespace gets rights only there.
+    reads only its own namespace gets rights only there. `namespace` is that of its `--namespace`.
     """
     client = Client(Connection(server=UNUSED_SERVER, tls=None))
     shared = ProcessContext(
@@ -38,7 +39,7 @@ def recorded_uses(
         metrics=Metrics(time.monotonic),
         clock=time.monotonic,
         wall=wall_clock,
-        namespace="",
+        namespace=namespace,
     )
     manager = Manager(
         name,

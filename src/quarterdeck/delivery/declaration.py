@@ -207,6 +207,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """The namespace of the operator and of its Lease, unless POD_NAMESPACE is set."""
     other_namespaces: tuple[str, ...] = ()
     """More namespaces that are delivered with the operator, for its operands."""
+    only_own_namespace: bool = False
+    """Whether the delivered operator sees and writes namespaced objects only in its own namespace:
+    its Deployment says `--namespace`, and its roles allow no more."""
     account: str = ""
     """The name of its Lease, ServiceAccount and Deployment; empty without leader election."""
     cluster_operator: str = ""

@@ -104,6 +104,8 @@ def custom_resource(reference: str) -> CustomResource[Any]:
 def deployment(declared: Declaration, delivery: Deployed) -> Object:
     """The operator's Deployment."""
     args = ["run", f"--operator={declared.name}", "--leader-elect"]
+    if declared.only_own_namespace:
+        args.append(f"--namespace={declared.namespace}")
     container = _container(
         delivery,
         "operator",

@@ -211,7 +211,7 @@ def test_the_operator_is_degraded_by_name_while_a_note_cannot_be_written_and_doe
 def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(
     cluster: Cluster, run_sample: StartOperator
 ) -> None:
-    role = f"sample-{cluster.namespace}"
+    role = cluster.namespace
     rules = cluster.find("role", role)["rules"]
     place = next(n for n, rule in enumerate(rules) if rule["resources"] == ["configmaps"])
     path = f"/rules/{place}/verbs"
@@ -236,7 +236,7 @@ def test_missing_rights_are_said_on_the_note_and_their_return_is_noticed(
 def test_a_resource_that_cannot_be_read_is_named_by_readyz_until_it_can(
     cluster: Cluster, run_sample: StartOperator
 ) -> None:
-    role = f"sample-{cluster.namespace}"
+    role = cluster.namespace
     rules = cluster.find("role", role)["rules"]
     patch = json.dumps({"rules": [rule for rule in rules if rule["resources"] != ["notes"]]})
     cluster.kubectl("patch", "role", role, "--type=merge", f"--patch={patch}")

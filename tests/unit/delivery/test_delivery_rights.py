@@ -99,19 +99,32 @@ def test_what_cannot_be_derived_comes_on_top() -> None:
 
 
 def test_the_sample_may_do_only_this() -> None:
-    """What was written by hand before it was derived; a line more is a right more."""
-    (role,) = (one for one in delivered("sample") if one["kind"] == "ClusterRole")
-    assert role["rules"] == [
-        rule("", "configmaps", ["get", "list", "watch", "create", "patch"]),
-        rule("config.openshift.io", "clusteroperators", ["create"]),
-        rule(
-            "config.openshift.io", "clusteroperators", ["list", "watch"], resourceNames=["sample"]
-        ),
-        rule("config.openshift.io", "clusteroperators/status", ["patch"], resourceNames=["sample"]),
-        rule("samples.quarterdeck.dev", "notes", ["list", "watch"]),
-        rule("samples.quarterdeck.dev", "notes/status", ["patch"]),
-        rule("events.k8s.io", "events", ["create", "patch"]),
-    ]
+    """Objects by namespace or by name; only a create cannot be limited to a name."""
+    operators, events = "clusteroperators", rule("events.k8s.io", "events", ["create", "patch"])
+    group, mine = "config.openshift.io", {"resourceNames": ["sample"]}
+    found = {
+        (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one["rules"]
+        for one in delivered("sample")
+        if "rules" in one
+    }
+    del found["quarterdeck-sample", "sample-operator-lease"]
+    assert found == {
+        ("", "quarterdeck-sample"): [
+            rule(group, operators, ["create"]),
+            rule(group, operators, ["list", "watch"], **mine),
+            rule(group, f"{operators}/status", ["patch"], **mine),
+        ],
+        ("default", "quarterdeck-sample"): [events],
+        ("quarterdeck-sample", "quarterdeck-sample"): [
+            rule("", "configmaps", ["get", "list", "watch", "create", "patch"]),
+            rule("samples.quarterdeck.dev", "notes", ["list", "watch"]),
+            rule("samples.quarterdeck.dev", "notes/status", ["patch"]),
+            events,
+        ],
+    }
+    deployment = yaml.safe_load((DEPLOY / "sample" / "deployment.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--namespace=quarterdeck-sample" in container["args"]
 
 
 def test_the_staleness_checker_may_do_only_this() -> None:

@@ -8,6 +8,7 @@ OPERATOR = Declaration(
     title="The sample operator",
     setup="quarterdeck.operators.sample.controller:setup",
     namespace="quarterdeck-sample",
+    only_own_namespace=True,
     account="sample-operator",
     cluster_operator="sample",
     delivery=Deployed(),

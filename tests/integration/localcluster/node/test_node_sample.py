@@ -28,7 +28,7 @@ def sample(
     """The node in the sample's namespace, where its two replicas are ready."""
     node = ThisMachine(this_machine.plane, NAMESPACE)
     for manifest in ("sample/rbac.yaml", "sample/deployment.yaml"):
-        node.kubectl("apply", "--server-side", f"--filename={DEPLOY / manifest}")
+        node.plane.kubectl("apply", "--server-side", f"--filename={DEPLOY / manifest}")
     node.wait_rolled_out("sample-operator")
     yield node
     # A namespace is quicker to go when its pods are gone already.
@@ -79,12 +79,12 @@ def test_rights_taken_away_are_told_and_given_back_it_goes_on(sample: ThisMachin
     """The log and the note's condition say what is missing; then it goes on by itself."""
     sample.apply(note("first", "1", NAMESPACE))
     sample.wait(lambda: text_of(sample, "first"))
-    role = sample.get("clusterrole", "quarterdeck-sample")
+    role = sample.get("role", "quarterdeck-sample")
     rules = [
         rule | {"verbs": ["list", "watch"]} if rule["resources"] == ["configmaps"] else rule
         for rule in role["rules"]
     ]
-    patch = {"apiVersion": role["apiVersion"], "kind": "ClusterRole", "rules": rules}
+    patch = {"apiVersion": role["apiVersion"], "kind": "Role", "rules": rules}
     name = {"metadata": {"name": "quarterdeck-sample"}}
     sample.kubectl("replace", "--filename=-", manifest={**patch, **name})
 

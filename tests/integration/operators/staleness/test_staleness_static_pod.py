@@ -62,7 +62,7 @@ def cluster_answer_monitor(
 def sample(plane: ControlPlane) -> ThisMachine:
     """The sample operator with one replica, which has reported how it is."""
     node = ThisMachine(plane, SAMPLE)
-    node.kubectl("apply", "--server-side", f"--filename={DEPLOY / 'sample' / 'rbac.yaml'}")
+    plane.kubectl("apply", "--server-side", f"--filename={DEPLOY / 'sample' / 'rbac.yaml'}")
     deployment = yaml.safe_load((DEPLOY / "sample" / "deployment.yaml").read_text())
     deployment["spec"]["replicas"] = 1
     # A quick lease: one that was killed is replaced when its lease has run out.
