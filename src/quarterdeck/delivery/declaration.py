@@ -252,6 +252,10 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             check_label("account", self.account)
         elif isinstance(self.delivery, Deployed):
             raise ValueError("account: '': name the ServiceAccount and the Deployment")
+        if self.only_own_namespace and isinstance(self.delivery, StaticPodDelivery):
+            raise ValueError(
+                "only_own_namespace: True: a static pod does not get it; select by namespace"
+            )
         if len(self.field_manager) > LABEL_LIMIT:
             most = LABEL_LIMIT - len(self.field_manager) + len(self.name)
             raise ValueError(f"name: {self.name!r}: use at most {most} characters")

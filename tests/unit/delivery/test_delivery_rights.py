@@ -12,7 +12,7 @@ from tests.places import DEPLOY
 from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES, Object
 from quarterdeck.controller import Manager, Selection
 from quarterdeck.controller.uses import Use, Verb
-from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule
+from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule, StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects
 from quarterdeck.delivery.registry import installed
 from quarterdeck.delivery.rights import role_objects, rules
@@ -125,6 +125,18 @@ def test_the_sample_may_do_only_this() -> None:
     deployment = yaml.safe_load((DEPLOY / "sample" / "deployment.yaml").read_text())
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert "--namespace=quarterdeck-sample" in container["args"]
+
+
+def test_a_static_pod_cannot_be_told_to_stay_in_its_namespace() -> None:
+    with pytest.raises(ValueError, match="only_own_namespace: True"):
+        Declaration(
+            name="mine",
+            title="Mine",
+            setup="nowhere:setup",
+            namespace="mine",
+            only_own_namespace=True,
+            delivery=StaticPodDelivery(user="mine", port=1),
+        )
 
 
 def test_the_staleness_checker_may_do_only_this() -> None:
