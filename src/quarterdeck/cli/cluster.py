@@ -69,12 +69,12 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
         default=DEFAULT_NAME,
         show_default=True,
         callback=_checked_name,
-        help="Which cluster, where there are several.",
+        help="The name of the local cluster.",
     )
     @click.option(
         "--state-dir",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where the cluster's state is kept.  [default: ~/.local/state/quarterdeck/NAME]",
+        help="The directory of the cluster's state.  [default: ~/.local/state/quarterdeck/NAME]",
     )
     @wraps(function)
     def with_cluster(name: str, state_dir: Path | None, **parameters: Any) -> None:

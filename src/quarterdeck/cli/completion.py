@@ -7,13 +7,15 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    r"""Print the completion script for SHELL.
+    """Print the completion script of a shell.
+
+    Load it with:
 
     \b
     bash:  source <(quarterdeck completion bash)
     zsh:   source <(quarterdeck completion zsh)
     fish:  quarterdeck completion fish | source
-    """
+    """  # noqa: D301 - click reads the backspace as a mark
     from quarterdeck.cli.main import cli
 
     kind = get_completion_class(shell)

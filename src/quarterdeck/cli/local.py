@@ -34,27 +34,29 @@ def local() -> None:
 
 @local.command(cls=UpCommand)
 @cluster_options
-@click.option("--foreground", is_flag=True, help="Stay until Ctrl-C, which stops the cluster.")
+@click.option(
+    "--foreground", is_flag=True, help="Stay in the foreground; Ctrl-C stops the cluster."
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help="The API server's port on 127.0.0.1.  [default: chosen once and kept]",
+    help="The API server's port on 127.0.0.1.  [default: a free port, the same at each start]",
 )
 @click.option(
     "--payload",
     is_flag=True,
-    help="Have the cluster version operator install all operators, from a release of them.",
+    help="Let the cluster version operator install all operators, as a release.",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="All that is installed: --payload, and the operators that run as static pods.",
+    help="Run all operators: --payload, and the operators that run as static pods.",
 )
 @click.option(
     "--static-pods",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
-    help="A directory of manifests that this-machine runs without the API server.",
+    help="A directory of manifests of static pods, which the node this-machine runs.",
 )
 @click.pass_context
 def up(
@@ -71,7 +73,7 @@ def up(
 ) -> None:
     """Start the cluster, and return when it is ready.
 
-    A cluster that runs gets what it does not have of what is asked for.
+    If the cluster runs already, install what the options ask for and the cluster lacks.
     """
     from quarterdeck.localcluster.binaries import BinariesUnavailable
     from quarterdeck.localcluster.errors import LocalClusterError
@@ -116,9 +118,11 @@ def up(
 
 @local.command()
 @cluster_options
-@click.option("--purge", is_flag=True, help="Remove its state too: objects, keys, ports, logs.")
+@click.option(
+    "--purge", is_flag=True, help="Also remove the cluster's state: objects, keys, ports and logs."
+)
 def down(cluster: LocalCluster, purge: bool) -> None:
-    """Stop the cluster, and say what is left of it."""
+    """Stop the cluster, and show which files are left."""
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster import background
     from quarterdeck.localcluster.binaries import BinariesUnavailable, BinarySettings
@@ -144,9 +148,9 @@ def down(cluster: LocalCluster, purge: bool) -> None:
 @cluster_options
 @output_option
 def status(cluster: LocalCluster, output: Output) -> None:
-    """Show what runs, where, and how to point kubectl at it.
+    """Show which parts of the cluster run, and how to use kubectl with it.
 
-    Exits with 0 when all is well, 1 when a part is not, 3 when nothing runs.
+    The exit code is 0 if all parts are healthy, 1 if a part is not, 3 if the cluster does not run.
     """
     from quarterdeck.cli import local_status
     from quarterdeck.localcluster.status import read_status, running_status
@@ -170,7 +174,7 @@ def status(cluster: LocalCluster, output: Output) -> None:
 @cluster_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(cluster: LocalCluster, arguments: tuple[str, ...]) -> None:
-    """Run the pinned kubectl against the cluster; all ARGUMENTS are kubectl's."""
+    """Run the cluster's own kubectl; it gets all ARGUMENTS."""
     from quarterdeck.localcluster.status import kubectl_environment, running_status
 
     layout = _layout(cluster)
@@ -184,14 +188,21 @@ def kubectl(cluster: LocalCluster, arguments: tuple[str, ...]) -> None:
 
 @local.command(name="exec")
 @cluster_options
-@click.option("--namespace", "-n", default="default", show_default=True, help="The pod's.")
-@click.option("--container", "-c", default="", help="Which one.  [default: the first]")
+@click.option(
+    "--namespace", "-n", default="default", show_default=True, help="The namespace of the pod."
+)
+@click.option(
+    "--container", "-c", default="", help="The container in the pod.  [default: the first]"
+)
 @click.argument("pod")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
     cluster: LocalCluster, namespace: str, container: str, pod: str, command: tuple[str, ...]
 ) -> None:
-    """Run COMMAND in a container of POD on the node this-machine: POD -- COMMAND..."""
+    """Run COMMAND in a container of POD, on the node this-machine.
+
+    Put `--` before a COMMAND that has options.
+    """
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.node.sandbox.entry import command_inside
     from quarterdeck.localcluster.node.sandbox.lookup import find_entry
@@ -209,7 +220,7 @@ def exec_(
 
 @local.command()
 def binaries() -> None:
-    """Get the cluster's programs, unless they are there, and say where they are."""
+    """Download or build the cluster's programs if they are missing, and print their paths."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
 
     with errors_in_one_line(BinariesUnavailable):

@@ -67,7 +67,7 @@ def _names() -> click.Option:
         ["--operator", "names"],
         type=OperatorName(installed(), names),
         multiple=True,
-        help="Run this operator too; may be given several times.",
+        help="Also run this operator; you can give the option several times.",
     )
 
 

@@ -23,14 +23,14 @@ LEVELS = ("Normal", "Debug", "Trace", "TraceAll")
 
 @click.group(name="log-level")
 def log_level() -> None:
-    """See and change how much the cluster version operator logs."""
+    """Show or change the log level of the cluster version operator."""
 
 
 @log_level.command()
 @cluster_access
 @output_option
 def get(ask: Callable[..., Any], output: Output) -> None:
-    """Show the log level, whether it is in force, and when it runs out."""
+    """Show the log level, whether it is in force, and when it expires."""
     from quarterdeck.operators.cluster_version.log_level.inspect import (
         LogLevelError,
         current_level,
@@ -47,14 +47,14 @@ def get(ask: Callable[..., Any], output: Output) -> None:
     "--for",
     "lasting",
     type=Duration(),
-    help="Go back to the level before after this time, like 30m. The operator does it by itself.",
+    help="How long the level applies, such as 30m; the operator then restores the earlier level.",
 )
 @click.option(
     "--timeout",
     type=Duration(),
     default="30s",
     show_default=True,
-    help="How long to wait until it is in force.",
+    help="How long to wait until the level is in force.",
 )
 @cluster_access
 @output_option

@@ -24,14 +24,14 @@ COMMANDS = {
 """The `module:command` of each subcommand; a module is imported when its command is used."""
 
 SUMMARIES = {
-    "completion": "Print the completion script for SHELL.",
+    "completion": "Print the completion script of a shell.",
     "local": "Run a real Kubernetes control plane on this machine.",
-    "log-level": "See and change how much the cluster version operator logs.",
-    "new": "Write the first files of an operator.",
+    "log-level": "Show or change the log level of the cluster version operator.",
+    "new": "Write the files of a new project.",
     "operators": "Show the cluster operators and their health, worst first.",
-    "payload": "Check a release payload, without a cluster.",
+    "payload": "Check the manifests of a release, without a cluster.",
     "run": "Run operators until stopped.",
-    "staleness": "Say whether a cluster operator still updates its conditions.",
+    "staleness": "Show whether a cluster operator still updates its conditions.",
 }
 """The first sentence of each command's help, so that `--help` need not import all modules."""
 
@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
     type=click.IntRange(0, 10),
     default=2,
     show_default=True,
-    help="How much to log, in klog's numbers: 2 normal, 4 debug, 6 requests, 8 bodies too.",
+    help="Log verbosity, as in klog: 2 is normal, 4 adds decisions, 6 requests, 8 their bodies.",
 )
 @click.pass_context
 def cli(ctx: click.Context, verbosity: int) -> None:

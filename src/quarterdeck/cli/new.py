@@ -9,21 +9,34 @@ from quarterdeck.cli.output import errors_in_one_line
 
 @click.group()
 def new() -> None:
-    """Write the first files of an operator."""
+    """Write the files of a new project."""
 
 
 @new.command()
 @click.argument("name")
-@click.option("--kind", default="", help="The operator's kind.  [default: NAME in capitals]")
-@click.option("--plural", default="", help="The kind's plural.  [default: by English rules]")
-@click.option("--group", default="example.com", show_default=True, help="The kind's API group.")
+@click.option(
+    "--kind",
+    default="",
+    help="The kind of the operator's objects.  [default: from NAME; WebProxy for web-proxy]",
+)
+@click.option(
+    "--plural",
+    default="",
+    help="The plural of the kind.  [default: formed by the rules of English]",
+)
+@click.option(
+    "--group", default="example.com", show_default=True, help="The API group of the kind."
+)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the project is written.  [default: NAME-operator]",
+    help="The directory of the project.  [default: NAME-operator]",
 )
 def operator(name: str, kind: str, plural: str, group: str, directory: Path | None) -> None:
-    """Write a project for the operator NAME: a kind, a controller, tests, make up, make test."""
+    """Write a project for the operator NAME.
+
+    It has a kind, a controller, tests, and a Makefile with `make up` and `make test`.
+    """
     from quarterdeck.scaffold.names import InvalidNameError, names_for
     from quarterdeck.scaffold.source import requirement
     from quarterdeck.scaffold.write import NotEmptyError, project_files, write_project

@@ -30,15 +30,16 @@ _SEPARATORS: dict[Output, str] = {"table": "", "json": "", "yaml": "---"}
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--watch", "-w", is_flag=True, help="Show it again at each change, until Ctrl-C.")
+@click.option(
+    "--watch", "-w", is_flag=True, help="Show the operators again at each change, until Ctrl-C."
+)
 @cluster_access
 @output_option
 def operators(name: str | None, watch: bool, ask: Callable[..., Any], output: Output) -> None:
     """Show the cluster operators and their health, worst first.
 
-    With NAME, everything about that one. Stale and disabled operators are marked. Exits with 0
-    when all is well, 1 when an operator is unavailable, stale, degraded or of unknown health, 2
-    when that could not be found out.
+    With NAME, show all details of that operator. The exit code is 0 if all operators are healthy; 1
+    if one is unavailable, stale, degraded or of unknown health; 2 if their health cannot be read.
     """
     from quarterdeck.status import inspect
     from quarterdeck.status.health import NEED_ATTENTION

@@ -59,7 +59,7 @@ def output_option(command: Command) -> Command:
         type=click.Choice(["table", "json", "yaml"]),
         default="table",
         show_default=True,
-        help="A table for people, or data for programs.",
+        help="The format of the output.",
     )(command)
 
 

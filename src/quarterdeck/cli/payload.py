@@ -65,10 +65,10 @@ directories_argument = click.argument(
 
 @click.group()
 def payload() -> None:
-    """Check a release payload, without a cluster.
+    """Check the manifests of a release, without a cluster.
 
-    A DIR holds manifests, or one directory with manifests for each component. Several DIRs are
-    looked at together, as one payload.
+    A payload is the directory of manifests of a release. DIR contains manifests, or one directory
+    of manifests per component. Several DIRs are read as one payload.
     """
 
 
@@ -79,7 +79,7 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         "--profile",
         default=SELF_MANAGED,
         show_default=True,
-        help=f"The cluster's profile, such as {', '.join(PROFILES[1:])}.",
+        help=f"The cluster profile, such as {', '.join(PROFILES[1:])}.",
     )
     @click.option(
         "--feature-set",
@@ -88,24 +88,24 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         show_default=True,
         help="The cluster's feature set.",
     )
-    @click.option("--gate", "gates_on", multiple=True, help="A feature gate that is on.")
-    @click.option("--no-gate", "gates_off", multiple=True, help="A feature gate that is off.")
+    @click.option("--gate", "gates_on", multiple=True, help="Enable this feature gate.")
+    @click.option("--no-gate", "gates_off", multiple=True, help="Disable this feature gate.")
     @click.option(
         "--no-capability",
         "disabled",
         multiple=True,
         type=click.Choice(sorted(CAPABILITIES)),
         metavar="NAME",
-        help="A capability that is disabled; all others are enabled.",
+        help="Disable this capability; all others are enabled.",
     )
-    @click.option("--cluster-id", default="", help="What exclude annotations call the cluster.")
+    @click.option("--cluster-id", default="", help="The id of the cluster in exclude annotations.")
     @click.option("--major-version", type=int, help="The release's major version.")
     @click.option(
         "--unmanaged",
         multiple=True,
         metavar="KIND[.GROUP]/[NAMESPACE/]NAME",
         callback=lambda _ctx, _param, values: tuple(map(_unmanaged, values)),
-        help="An object that ClusterVersion.spec.overrides says is not managed.",
+        help="Treat this object as unmanaged, as by ClusterVersion.spec.overrides.",
     )
     @functools.wraps(command)
     def wrapped(
@@ -137,13 +137,18 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @payload.command()
 @directories_argument
-@click.option("--gate", "gates", multiple=True, help="A feature gate that is known elsewhere.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    help="Accept this feature gate, although neither the release nor the payload has it.",
+)
 @output_option
 def lint(directories: tuple[Path, ...], gates: tuple[str, ...], output: Output) -> None:
-    """Find what is wrong with the payload in DIR.
+    """Find faults in the payload in DIR.
 
-    Looks at every combination of profile and feature set. Exits with 0 if nothing is found, 1 if
-    something is, 2 if files cannot be read.
+    Each combination of cluster profile and feature set is checked. The exit code is 0 if there is
+    no fault, 1 if there is one, 2 if a file cannot be read.
     """
     reading = read_payload(directories)
     findings = with_lines(lint_payload(reading, gates=gates), directories)
@@ -172,11 +177,11 @@ def why(
     cluster: DescribedCluster,
     output: Output,
 ) -> None:
-    """Say whether a manifest counts on a cluster, and what each of the nine filters says.
+    """Show whether a cluster includes a manifest, and the result of each of the nine filters.
 
-    Without DIR, the MANIFEST is the path of a file. KIND/NAME may be KIND/NAMESPACE/NAME, and the
-    kind may have its group. Exits with 0 if the manifest (or one of several) counts, 1 if not, 2
-    if it cannot be read or found.
+    Without DIR, MANIFEST is the path of a file. Instead of KIND/NAME you can write
+    KIND/NAMESPACE/NAME, and KIND.GROUP instead of KIND. The exit code is 0 if the manifest, or one
+    of several, is included; 1 if not; 2 if it cannot be read or found.
     """
     if not directories:
         directories, what = (Path(what).parent,), Path(what).name
@@ -202,7 +207,7 @@ def why(
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.UPDATING.value,
     show_default=True,
-    help="What the cluster is going through.",
+    help="The state of the cluster: new, updating or settled.",
 )
 @observed_options
 @click.option(
@@ -211,7 +216,7 @@ def why(
     type=click.Choice(["table", "json", "yaml", "dot", "svg"]),
     default="table",
     show_default=True,
-    help="Text for people, data for programs, or a picture.",
+    help="The format of the output; dot and svg draw a graph.",
 )
 def graph(
     directories: tuple[Path, ...],
@@ -219,7 +224,7 @@ def graph(
     cluster: DescribedCluster,
     output: Output | Literal["dot", "svg"],
 ) -> None:
-    """Show in which order the manifests in DIR that count are applied."""
+    """Show the order in which the included manifests in DIR are applied."""
     loaded = _load(directories, cluster.profile)
     observed = cluster.observed(loaded)
     order = build_graph(included(loaded.manifests, observed), Mode(mode))
@@ -240,10 +245,10 @@ def graph(
 @payload.command(name="seal")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 def seal_(directory: Path) -> None:
-    """Mark the release in DIR as complete, by the hashes of its files in SHA256SUMS.
+    """Mark the release in DIR as complete: write the hashes of its files into SHA256SUMS.
 
-    The cluster version operator applies a release only if it has this list, and every file is as
-    it says. Seal a release when it is whole, and copy SHA256SUMS last.
+    The cluster version operator applies a release only if it has this file and every hash matches.
+    Seal a release after its last change. When you copy a release, copy SHA256SUMS last.
     """
     with errors_in_one_line(PayloadError, OSError):
         count = seal(directory)

@@ -26,7 +26,7 @@ log = logs.get_logger("run")
 
 
 @click.command(cls=RunCommand)
-@click.option("--all", "everything", is_flag=True, help="Run all operators that are installed.")
+@click.option("--all", "everything", is_flag=True, help="Run all installed operators.")
 @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
 @click.option("--context", help="Use this context of the kubeconfig.")
 @click.option("--namespace", default="", help="Watch only this namespace.")
@@ -34,41 +34,47 @@ log = logs.get_logger("run")
     "--leader-elect/--no-leader-elect",
     default=False,
     show_default=True,
-    help="Work only while holding the operator's Lease, so that several replicas may run.",
+    help="Elect a leader by a Lease: of several replicas, only the leader reconciles.",
 )
-@click.option("--lease-namespace", help="Where the Leases are; POD_NAMESPACE without it.")
+@click.option("--lease-namespace", help="The namespace of the Leases.  [default: $POD_NAMESPACE]")
 @click.option(
     "--lease-duration",
     default=15.0,
     show_default=True,
-    help="Seconds for which the other replicas wait after the last renewal that they saw.",
+    help="How many seconds after the last renewal another replica takes the Lease.",
 )
 @click.option(
     "--renew-deadline",
     default=10.0,
     show_default=True,
-    help="Seconds for which the leader works after its last successful renewal.",
+    help="How many seconds after its last successful renewal the leader exits.",
 )
 @click.option(
     "--retry-period",
     default=2.0,
     show_default=True,
-    help="Seconds between two renewals, and between two looks of the others.",
+    help="How many seconds the replicas wait between two requests for the Lease.",
 )
 @click.option(
     "--watch-grace-period",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds without a watch after which /readyz says that the operator is not ready.",
+    help="After how many seconds without a working watch an operator is not ready.",
 )
 @click.option(
     "--probe-address",
     default="127.0.0.1:8081",
     show_default=True,
-    help="Where /healthz, /readyz and /metrics are served; port 0 picks one.",
+    help="The address of /healthz, /readyz and /metrics; with port 0, a free port.",
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="The format of log lines.",
+    show_default=True,
+)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -91,10 +97,11 @@ def run(
 ) -> None:
     """Run operators until stopped.
 
-    Name them with --operator, or run all that are installed with --all.
+    Select operators with --operator, or run all installed operators with --all.
 
-    Uses --kubeconfig, $KUBECONFIG, the pod's own ServiceAccount, or ~/.kube/config, whichever
-    comes first. One operator that cannot start does not stop the others: /readyz says which.
+    The connection comes from --kubeconfig, $KUBECONFIG, the pod's ServiceAccount or
+    ~/.kube/config, whichever is found first. If an operator cannot start, the others still run, and
+    /readyz names it.
     """
     # Imported here, so that `quarterdeck --help` does not wait for the HTTP library.
     import asyncio

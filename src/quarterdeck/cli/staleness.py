@@ -46,7 +46,7 @@ def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 
 @click.group()
 def staleness() -> None:
-    """Say whether a cluster operator still updates its conditions."""
+    """Show whether a cluster operator still updates its conditions."""
 
 
 @staleness.command()
@@ -54,12 +54,13 @@ def staleness() -> None:
 @click.option(
     "--interval",
     type=Duration(whole=True),
-    help="The checker's interval.  [default: as the checkers say, else 10m]",
+    help="The checker's interval.  [default: the interval that the checkers publish, or 10m]",
 )
 @click.option(
     "--keep-upgradeable-false/--no-keep-upgradeable-false",
     default=None,
-    help="Whether the checker leaves an Upgradeable=False alone.  [default: as the checkers say]",
+    help="Whether the checker keeps a condition Upgradeable=False unchanged.  "
+    "[default: the setting that the checkers publish]",
 )
 @cluster_access
 @output_option
@@ -70,10 +71,12 @@ def explain(
     ask: Callable[..., Any],
     output: Output,
 ) -> None:
-    """Say what the checker thinks of NAME, why, and when it acts next.
+    """Show the state of the cluster operator NAME, the reason, and what the checker does next.
 
-    Exits with 0 when the operator is alive or has nothing to check, 1 when it is stale, 3 when it
-    stands challenged and has not answered yet, 2 when that could not be found out.
+    The exit code is 0 if the operator is alive, or has no conditions to check, or cannot be
+    checked; 1 if it is stale; 2 if its state cannot be read; 3 if it is challenged and has not
+    answered yet.
+
     """
     from quarterdeck.cli.staleness_text import as_text
     from quarterdeck.operators.staleness import inspect
@@ -93,17 +96,18 @@ def explain(
     type=Duration(),
     default="30s",
     show_default=True,
-    help="How long to wait for the answer.",
+    help="How long to wait for the operator's answer.",
 )
 @cluster_access
 @output_option
 def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output) -> None:
-    """Ask NAME for a sign of life now, and report the time to its answer.
+    """Challenge the cluster operator NAME now, and show how long its answer takes.
 
-    Changes the messages of its conditions, as the checker does, and nothing else; what the
-    operator does not put back in time is put back. Exits with 0 when it answered, 1 when it did
-    not or only in part, 3 when it is not asked because it stands challenged, is stale or cannot
-    answer.
+    The probe changes the messages of the operator's conditions, as the checker does, and nothing
+    else. It restores the messages that the operator does not restore in time. The exit code is 0
+    if the operator answered; 1 if it did not, or only in part; 2 if the probe failed; 3 if the
+    operator cannot be probed: it is challenged already, is stale or cannot be checked.
+
     """
     from quarterdeck.cli.staleness_text import answers_as_data, answers_as_text
     from quarterdeck.operators.staleness.probe import probe as ask_operator

@@ -16,15 +16,15 @@ CleanUp = Callable[[T], Awaitable[bool]]
 class Finalizer(Generic[T]):
     """Keeps a deleted object until its clean-up is done.
 
-    Call `hold` in a reconcile, before you make anything that the clean-up removes:
+    Call `add_or_clean_up` in a reconcile, before you make anything that the clean-up removes:
 
-        note = await finalizer.hold(note)
+        note = await finalizer.add_or_clean_up(note)
         if note is None:
             return DONE
     """
 
     def __init__(self, objects: Handle[T], name: str, clean_up: CleanUp[T]) -> None:
-        """Hold the objects by the finalizer `name`, as `example.com/backend`.
+        """Put the finalizer `name`, such as `example.com/backend`, on the objects.
 
         `clean_up` can run any number of times. It returns False while something is left; a watch on
         that must wake the controller. If it raises, the object stays and the key is tried again.
@@ -33,8 +33,8 @@ class Finalizer(Generic[T]):
         self._objects = objects
         self._clean_up = clean_up
 
-    async def hold(self, obj: T) -> T | None:
-        """The object with its finalizer; None if the object is being deleted."""
+    async def add_or_clean_up(self, obj: T) -> T | None:
+        """The object with its finalizer; None if it is being deleted, and `clean_up` was called."""
         if not is_being_deleted(obj):
             return await self._objects.ensure_finalizer(obj, self.name)
         if self.name in finalizers_of(obj) and await self._clean_up(obj):

@@ -102,12 +102,12 @@ class Manager(ControllerSet):
     ) -> NamedObjects[T]:
         """Objects of this kind by name, for names that the controller's reconcile learns.
 
-        A change of an object wakes the keys that hold it. Without a namespace, the operator may
+        A change of an object wakes the keys that need it. Without a namespace, the operator may
         read the objects of all namespaces.
         """
         self._common.use(uses_of_cache(resource, Selection(namespace=namespace)))
         found = NamedObjects(self.replica_client, resource, controller.wake)
-        self.add_task(f"{resource.plural} held by {controller.name}", found.run, always=True)
+        self.add_task(f"{resource.plural} watched by {controller.name}", found.run, always=True)
         return found
 
     def declare(

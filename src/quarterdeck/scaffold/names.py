@@ -18,17 +18,17 @@ TAKEN = frozenset(
     {
         "AGE", "Annotated", "Any", "CONFIG_MAPS", "Condition", "Conditions", "ControlPlane",
         "Controller", "CustomResource", "DONE", "Declaration", "Deployed", "InvalidSpec",
-        "Iterator", "Key", "Kubectl", "LabelSelector", "Manager", "NOW", "OPERATOR", "OURS",
+        "Iterator", "Key", "Kubectl", "LABELS", "LabelSelector", "Manager", "NOW", "OPERATOR",
         "Object", "ObjectMeta", "OperatorProcess", "Part", "Path", "Report", "Reporter",
         "Result", "Selection", "Settings", "StatusWriter", "TypedObject", "UTC", "Watch",
         "all_of", "always", "condition_column", "conditions", "config_maps", "control_plane",
-        "create", "datetime", "degraded", "delivered_operator", "desired_config_map",
+        "create", "datetime", "degraded", "delivered_operator", "desired", "desired_config_map",
         "desired_status", "eventually", "failing", "find", "flags", "found", "has_the_text",
-        "health", "healthy", "json", "key", "kind", "kubectl", "manager", "message", "metadata",
-        "msgspec", "namespace", "now", "number", "one", "operator", "ours", "owned_by",
+        "health", "json", "key", "kind", "kubectl", "labelled", "manager", "message",
+        "metadata", "msgspec", "namespace", "now", "number", "one", "operator", "owned_by",
         "prefix", "pytest", "ready", "reason", "reconcile", "refusal", "set_condition",
-        "settings", "setup", "start", "status", "text", "tmp_path", "to_owner", "wanted",
-        "watches",
+        "settings", "setup", "standard_conditions", "start", "status", "text", "tmp_path",
+        "to_owner", "watches",
     }
 )
 # fmt: on

@@ -16,7 +16,7 @@ from quarterdeck.status.report import (
     condition,
     degraded,
     failing,
-    healthy,
+    standard_conditions,
 )
 from quarterdeck.status.reporter import Reporter
 from quarterdeck.status.union import Inertia, inertia_ends, union_condition
@@ -31,10 +31,10 @@ __all__ = [
     "degraded",
     "failing",
     "find_condition",
-    "healthy",
     "inertia_ends",
     "merge_conditions",
     "remove_conditions",
     "set_condition",
+    "standard_conditions",
     "union_condition",
 ]

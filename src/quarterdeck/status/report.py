@@ -20,8 +20,8 @@ from quarterdeck.status.entries import merged
 UNDATED = datetime(1, 1, 1, tzinfo=UTC)
 """The transition time of a condition until the reporter sets it."""
 
-LISTED_TROUBLES = 5
-"""The most troubles that a message lists."""
+LISTED_MESSAGES = 5
+"""The most messages that the condition Degraded lists."""
 
 
 class _StatusWithConditions(Protocol):
@@ -54,7 +54,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     conditions: tuple[ClusterStatusCondition, ...]
     """Their transition times do not matter: the reporter sets them."""
-    runs_release: bool = False
+    at_release_version: bool = False
     """Whether everything that the operator runs has reached the version of its release. While it is
     False, the reported version stays the old one."""
     versions: tuple[OperandVersion, ...] = ()
@@ -77,22 +77,22 @@ def condition(
     )
 
 
-def degraded(reason: str, troubles: Sequence[str]) -> ClusterStatusCondition:
-    """The condition Degraded with the first troubles, one a line; False without troubles."""
-    if not troubles:
+def degraded(reason: str, messages: Sequence[str]) -> ClusterStatusCondition:
+    """The condition Degraded: True with the first messages, one per line; False without any."""
+    if not messages:
         return condition("Degraded", False)
-    listed = sorted(troubles)
-    more = [f"and {len(listed) - LISTED_TROUBLES} more"] if len(listed) > LISTED_TROUBLES else []
+    listed = sorted(messages)
+    more = [f"and {len(listed) - LISTED_MESSAGES} more"] if len(listed) > LISTED_MESSAGES else []
     return condition(
         "Degraded",
         True,
         reason,
-        "\n".join([*listed[:LISTED_TROUBLES], *more]),
+        "\n".join([*listed[:LISTED_MESSAGES], *more]),
     )
 
 
 def failing(objects: Iterable[_Conditioned], type_: str) -> list[str]:
-    """One trouble for each object whose condition of this type is False: its key and message."""
+    """A line for each object whose condition of this type is False: its key and the message."""
     conditions = ((one, find_condition(one.status.conditions, type_)) for one in objects)
     return [
         f"{Key(one.metadata.namespace, one.metadata.name)}: {found.message}"
@@ -101,15 +101,15 @@ def failing(objects: Iterable[_Conditioned], type_: str) -> list[str]:
     ]
 
 
-def healthy(*but: ClusterStatusCondition) -> tuple[ClusterStatusCondition, ...]:
-    """The four conditions of a healthy operator, with these in place of those of their type."""
-    well = (
+def standard_conditions(*changed: ClusterStatusCondition) -> tuple[ClusterStatusCondition, ...]:
+    """The four conditions of a healthy operator; each one passed replaces the one of its type."""
+    healthy = (
         condition("Available", True),
         condition("Progressing", False),
         condition("Degraded", False),
         condition("Upgradeable", True),
     )
-    return merged(well, but, lambda one: one.type)
+    return merged(healthy, changed, lambda one: one.type)
 
 
 def all_of(resource: Resource[Any], namespace: str | None = None) -> ObjectReference:

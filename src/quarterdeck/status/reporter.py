@@ -158,7 +158,7 @@ def completed(report: Report, release: str, home: Key) -> Report:
             )
         )
     versions = report.versions
-    if report.runs_release and release:
+    if report.at_release_version and release:
         versions = (OperandVersion(name="operator", version=release), *versions)
     return msgspec.structs.replace(
         report, versions=versions, related_objects=(*related, *report.related_objects)

@@ -48,7 +48,7 @@ class Copier:
             self.runs += 1
             found = asking.get(key)
             names = [Key(key.namespace, found["data"]["secret"])] if found else []
-            unknown = self.secrets.hold(key, names)
+            unknown = self.secrets.watch(key, names)
             if found is None:
                 self.seen.pop(key.name, None)
             elif unknown:
@@ -81,7 +81,7 @@ async def test_an_object_is_followed_while_somebody_holds_it_and_nobody_else_is_
         for name in ("a", "b"):
             await client.create(CONFIG_MAPS, asking(namespace, name, "x"))
         await when(lambda: copier.seen == {"a": "MQ==", "b": "MQ=="}, task)
-        assert copier.secrets.followed == {Key(namespace, "x")}
+        assert copier.secrets.watched == {Key(namespace, "x")}
 
         await client.patch(SECRETS, "x", {"data": {"a": "Mg=="}}, namespace)
         await when(lambda: copier.seen == {"a": "Mg==", "b": "Mg=="}, task)
@@ -95,7 +95,7 @@ async def test_an_object_is_followed_while_somebody_holds_it_and_nobody_else_is_
 
         await client.delete(CONFIG_MAPS, "a", namespace)
         await when(lambda: copier.seen == {"b": None}, task)
-        assert copier.secrets.followed == {Key(namespace, "later")}
+        assert copier.secrets.watched == {Key(namespace, "later")}
         runs = copier.runs
         await client.patch(SECRETS, "x", {"data": {"a": "NA=="}}, namespace)
         # Something that does wake it, later than what must not.

@@ -118,11 +118,11 @@ async def test_an_object_that_came_during_the_clean_up_keeps_its_finalizers(
     async with writer.objects(PLAIN, namespace) as notes:
         finalizer = Finalizer(notes, FINALIZER, clean_up)
         with pytest.raises(Conflict):
-            await finalizer.hold(await until_going(notes, key))
+            await finalizer.add_or_clean_up(await until_going(notes, key))
         async with asyncio.timeout(60):
             while (notes.get(key) or first)["metadata"]["uid"] == first["metadata"]["uid"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        assert await finalizer.hold(notes.get(key)) is not None
+        assert await finalizer.add_or_clean_up(notes.get(key)) is not None
     found = await admin.get(PLAIN, "x", namespace)
     assert found["metadata"]["finalizers"] == [FINALIZER, THEIRS]
     assert cleaned == [first["metadata"]["uid"]]
@@ -150,13 +150,13 @@ async def test_finalizers_that_others_add_or_remove_during_the_clean_up_stay_so(
         finalizer = Finalizer(notes, FINALIZER, clean_up)
         while FINALIZER in (await until_going(notes, key))["metadata"]["finalizers"]:
             try:
-                assert await finalizer.hold(notes.get(key)) is None
+                assert await finalizer.add_or_clean_up(notes.get(key)) is None
             except Conflict:
                 await asyncio.sleep(0.02)
         found = await admin.get(PLAIN, "x", namespace)
         assert found["metadata"]["finalizers"] == ["example.test/b"]
         before = runs
-        assert await finalizer.hold(notes.get(key)) is None
+        assert await finalizer.add_or_clean_up(notes.get(key)) is None
         assert (runs, writer.writes()) == (before, ["patch 200"]), "what is done is not done again"
         await admin.patch(PLAIN, "x", {"metadata": {"finalizers": None}}, namespace)
 

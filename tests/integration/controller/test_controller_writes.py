@@ -274,15 +274,15 @@ async def test_an_object_stays_until_it_is_cleaned_up_after(
     await admin.create(CONFIG_MAPS, config_map(namespace, "x"))
     async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
         finalizer = Finalizer(config_maps, FINALIZER, clean_up)
-        held = await finalizer.hold(config_maps.get(key))
+        held = await finalizer.add_or_clean_up(config_maps.get(key))
         assert held is not None
-        assert await finalizer.hold(held) == held
+        assert await finalizer.add_or_clean_up(held) == held
         assert writer.writes() == ["patch 200"], "settled: nothing more is written"
         await admin.delete(CONFIG_MAPS, "x", namespace)
         async with asyncio.timeout(60):
             while (obj := config_maps.get(key)) is not None:
                 if "deletionTimestamp" in obj["metadata"]:
-                    assert await finalizer.hold(obj) is None
+                    assert await finalizer.add_or_clean_up(obj) is None
                 await asyncio.sleep(0.02)
     assert left == [0]
     assert writer.writes() == ["patch 200", "patch 200"]
@@ -326,7 +326,7 @@ async def test_a_finalizer_holds_while_the_server_is_away(
 
         async def reconcile(key: Key) -> Result:
             obj = config_maps.get(key)
-            if key.name == "x" and obj is not None and await finalizer.hold(obj):
+            if key.name == "x" and obj is not None and await finalizer.add_or_clean_up(obj):
                 await config_maps.ensure(config_map("default", "backend"))
             return DONE
 

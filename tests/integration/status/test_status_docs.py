@@ -15,7 +15,7 @@ from quarterdeck.api.config_v1 import OperandVersion
 from quarterdeck.api.meta import Key
 from quarterdeck.api.samples_v1alpha1 import NOTES
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.status import all_of, condition, healthy
+from quarterdeck.status import all_of, condition, standard_conditions
 from quarterdeck.status.report import Report, desired_status
 from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import verdict_message
@@ -28,13 +28,15 @@ AGE = re.compile(r"\b\d+[dhms](\d+[hms])?\b")
 
 def status(ago: timedelta, *but: Any, version: str = "4.7.0") -> dict[str, Any]:
     versions = (OperandVersion(name="operator", version=version),)
-    report = Report(conditions=healthy(*but), versions=versions)
+    report = Report(conditions=standard_conditions(*but), versions=versions)
     return desired_status({}, report, datetime.now(UTC) - ago)
 
 
 def sample_status() -> dict[str, Any]:
     home = Key("quarterdeck-sample", "sample-operator")
-    report = Report(conditions=healthy(), related_objects=(all_of(NOTES),), runs_release=True)
+    report = Report(
+        conditions=standard_conditions(), related_objects=(all_of(NOTES),), at_release_version=True
+    )
     now = datetime.now(UTC) - timedelta(seconds=31)
     said = desired_status({}, completed(report, "4.7.0", home), now)
     for one in said["conditions"]:

@@ -28,7 +28,7 @@ from quarterdeck.controller import (
 )
 from quarterdeck.kube import Client, NotFound, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.status import Report, Reporter, condition, healthy
+from quarterdeck.status import Report, Reporter, condition, standard_conditions
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS, REPORT_INTERVAL
 from quarterdeck.status.staleness_marks import checking_message, is_marked, verdict_message
 from quarterdeck.testing.audit import requests_by, writes_by
@@ -37,7 +37,7 @@ from quarterdeck.testing.waiting import eventually_async
 
 LIMIT = 60.0
 CHECKER = "quarterdeck-staleness"
-WELL = Report(conditions=healthy(condition("Available", True, "Fine", "two\nlines")))
+WELL = Report(conditions=standard_conditions(condition("Available", True, "Fine", "two\nlines")))
 ROLES = foreign("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = foreign(
     "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
@@ -186,7 +186,7 @@ async def test_a_missing_one_is_made_and_written_once(cluster: Cluster) -> None:
     assert "versions" not in found["status"], "nobody has said that the release runs"
 
     answer = asyncio.Event()
-    release = Report(conditions=WELL.conditions, runs_release=True)
+    release = Report(conditions=WELL.conditions, at_release_version=True)
 
     def asked(now: datetime) -> Report:
         answer.set()
@@ -302,7 +302,9 @@ async def test_one_that_is_on_its_way_out_is_left_alone_and_made_anew(cluster: C
 async def test_only_the_leader_writes(cluster: Cluster) -> None:
     """The other replica says something else, and nothing of it is ever written."""
     times = Timing(duration=4, deadline=3, retry=1)
-    other = Report(conditions=healthy(condition("Degraded", True, "Other", "the other replica")))
+    other = Report(
+        conditions=standard_conditions(condition("Degraded", True, "Other", "the other replica"))
+    )
     async with cluster.running(cluster.reporting(), election=times):
         found = await cluster.when(as_said)
         assert found["status"]["relatedObjects"][1] == {
@@ -380,7 +382,9 @@ async def test_it_asks_the_operator_again_when_inertia_ends(cluster: Cluster) ->
         ends = asked[0] + timedelta(seconds=4)
         if now < ends:
             return Report(conditions=WELL.conditions, valid_until=ends)
-        return Report(conditions=healthy(condition("Degraded", True, "Lasting", "for long")))
+        return Report(
+            conditions=standard_conditions(condition("Degraded", True, "Lasting", "for long"))
+        )
 
     async with cluster.running(cluster.reporting(report)):
         await cluster.when(lambda seen: conditions(seen).get("Degraded") == ("True", "for long"))

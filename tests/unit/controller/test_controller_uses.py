@@ -155,7 +155,7 @@ def test_who_follows_objects_by_name_may_read_them_where_they_are_and_says_so_in
     (use,) = recorded_uses(setup)
     assert use == Use(resource=CONFIG_MAPS, namespace="here", verbs=frozenset({"list", "watch"}))
     kept[0].finish_setup()
-    with pytest.raises(RuntimeError, match="'configmaps held by b' would never run"):
+    with pytest.raises(RuntimeError, match="'configmaps watched by b' would never run"):
         kept[0].named(CONFIG_MAPS, Controller("b", reconcile, []), namespace="here")
 
 

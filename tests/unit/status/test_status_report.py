@@ -17,18 +17,18 @@ from quarterdeck.status import (
     condition,
     degraded,
     failing,
-    healthy,
     merge_conditions,
     remove_conditions,
+    standard_conditions,
 )
 from quarterdeck.status.entries import merged
-from quarterdeck.status.report import LISTED_TROUBLES, desired_status
+from quarterdeck.status.report import LISTED_MESSAGES, desired_status
 from quarterdeck.status.reporter import completed
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 500, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
-WELL = Report(conditions=healthy())
+WELL = Report(conditions=standard_conditions())
 
 
 def reported(report: Report = WELL, current: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -57,7 +57,9 @@ def test_a_healthy_operator_has_the_four_conditions() -> None:
 
 
 def test_what_is_not_well_takes_the_place_of_what_would_be() -> None:
-    conditions = healthy(condition("Degraded", None, "NoData"), condition("Disabled", True))
+    conditions = standard_conditions(
+        condition("Degraded", None, "NoData"), condition("Disabled", True)
+    )
     assert [(it.type, it.status) for it in conditions][2:] == [
         ("Degraded", "Unknown"),
         ("Upgradeable", "True"),
@@ -69,8 +71,8 @@ def test_troubles_are_told_in_order_and_the_rest_is_counted() -> None:
     assert degraded("Bad", []).status == "False"
     few = degraded("Bad", ["b", "a"])
     assert (few.status, few.reason, few.message) == ("True", "Bad", "a\nb")
-    many = degraded("Bad", [f"trouble {n}" for n in range(LISTED_TROUBLES + 2)])
-    assert many.message.splitlines()[-2:] == [f"trouble {LISTED_TROUBLES - 1}", "and 2 more"]
+    many = degraded("Bad", [f"trouble {n}" for n in range(LISTED_MESSAGES + 2)])
+    assert many.message.splitlines()[-2:] == [f"trouble {LISTED_MESSAGES - 1}", "and 2 more"]
 
 
 def note(name: str, status: str | None, message: str = "") -> Note:
@@ -118,7 +120,10 @@ def test_what_others_have_written_stays_to_the_last_field() -> None:
         "unknown": "too",
     }
     status = reported(
-        Report(conditions=healthy(), versions=(OperandVersion(name="mine", version="1"),)), foreign
+        Report(
+            conditions=standard_conditions(), versions=(OperandVersion(name="mine", version="1"),)
+        ),
+        foreign,
     )
     assert status["conditions"][0] == foreign["conditions"][0]
     assert status["versions"] == [*foreign["versions"], {"name": "mine", "version": "1"}]
@@ -163,9 +168,9 @@ def test_the_version_moves_only_when_the_release_runs() -> None:
     home = Key("home", "")
     rolling = completed(Report(conditions=()), "2", home)
     assert reported(rolling, at_old)["versions"] == at_old["versions"]
-    arrived = completed(Report(conditions=(), runs_release=True), "2", home)
+    arrived = completed(Report(conditions=(), at_release_version=True), "2", home)
     assert reported(arrived, at_old)["versions"] == [{"name": "operator", "version": "2"}]
-    unknown = completed(Report(conditions=(), runs_release=True), "", home)
+    unknown = completed(Report(conditions=(), at_release_version=True), "", home)
     assert reported(unknown, at_old)["versions"] == at_old["versions"]
 
 

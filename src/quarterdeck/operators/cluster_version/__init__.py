@@ -62,7 +62,8 @@ OPERATOR = Declaration(
         options=(
             LocalOption(
                 flag="--cvo-log-level",
-                help="Run it, and create its configuration, if it has none, with this log level.",
+                help="Run the cluster version operator; if it has no configuration yet, create one "
+                "with this log level.",
                 choices=("Normal", "Debug", "Trace", "TraceAll"),
                 kind="ClusterVersionOperator",
                 field=("spec", "operatorLogLevel"),

@@ -13,9 +13,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How the cluster version operator runs."""
 
     release_version: Annotated[str, option(env="RELEASE_VERSION")] = quarterdeck.__version__
-    """The release that this operator belongs to: feature gates are read for this version, and a
-    cluster that has had no release yet begins with it."""
+    """The version of the operator's own release: the operator reads the feature gates of this
+    version, and a new cluster installs it."""
     profile: Annotated[str, option(flag="--cluster-profile", env="CLUSTER_PROFILE")] = SELF_MANAGED
-    """Which of the payload's manifests are for this cluster."""
+    """The cluster profile, which selects the manifests of a payload."""
     releases: Annotated[str, option(env="RELEASES")] = ""
-    """A directory with one payload per release; without it, none is applied."""
+    """A directory with one payload per release; without it, the operator applies none."""

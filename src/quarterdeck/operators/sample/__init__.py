@@ -1,4 +1,4 @@
-"""The sample operator of `docs/writing-an-operator.md`, which tests and benchmarks use too."""
+"""The sample operator of `docs/writing-an-operator.md`, which tests and benchmarks also use."""
 
 from quarterdeck.delivery.declaration import Declaration, Deployed, Local
 

@@ -9,36 +9,39 @@ from quarterdeck.controller import DONE, Controller, Manager, Result, Selection,
 from quarterdeck.controller.metadata import owned_by
 from quarterdeck.controller.watch import Watch, to_owner
 from quarterdeck.kube import LabelSelector
-from quarterdeck.status import Report, Reporter, all_of, degraded, failing, healthy, set_condition
+from quarterdeck.status import Reporter, set_condition
+from quarterdeck.status.report import Report, all_of, degraded, failing, standard_conditions
 
-OURS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
+LABELS = {"app.kubernetes.io/managed-by": "quarterdeck-sample"}
 
 
 def desired_config_map(note: Note) -> Object:
-    """The ConfigMap of a note; it is deleted with the note."""
-    metadata = {"name": note.metadata.name, "labels": OURS, **owned_by(note)}
+    """The ConfigMap of a note; `owned_by` sets its namespace and its owner reference."""
+    metadata = {"name": note.metadata.name, "labels": LABELS, **owned_by(note)}
     return {"metadata": metadata, "data": {"text": note.spec.text}}
 
 
-def desired_status(note: Note, reason: str, why: str, now: datetime) -> NoteStatus:
-    """The status of the note: ready, or why it is not."""
-    ok = "False" if why else "True"
-    ready = Condition(type="Ready", status=ok, reason=reason, message=why, last_transition_time=now)
+def desired_status(note: Note, reason: str, message: str, now: datetime) -> NoteStatus:
+    """The status of the note: Ready, or a message that says why it is not."""
+    status = "False" if message else "True"
+    ready = Condition(
+        type="Ready", status=status, reason=reason, message=message, last_transition_time=now
+    )
     conditions = set_condition(note.status.conditions, ready, now)
     return NoteStatus(observed_generation=note.metadata.generation, conditions=conditions)
 
 
 def health(notes: list[Note]) -> Report:
-    """The report of the operator: degraded if a note could not be written."""
-    conditions = healthy(degraded("NotesNotWritten", failing(notes, "Ready")))
-    return Report(conditions=conditions, related_objects=(all_of(NOTES),), runs_release=True)
+    """The report of the operator: Degraded while a note is not Ready."""
+    conditions = standard_conditions(degraded("NotesNotWritten", failing(notes, "Ready")))
+    return Report(conditions=conditions, related_objects=(all_of(NOTES),), at_release_version=True)
 
 
 def setup(manager: Manager) -> None:
-    """Add the controller of notes, and a reporter."""
+    """Add the controller of notes and the reporter of the operator."""
     notes = manager.objects(NOTES, writes=["status"])
-    ours = Selection(labels=LabelSelector(match_labels=OURS))
-    config_maps = manager.objects(CONFIG_MAPS, ours, writes=["ensure"])
+    labelled = Selection(labels=LabelSelector(match_labels=LABELS))
+    config_maps = manager.objects(CONFIG_MAPS, labelled, writes=["ensure"])
 
     async def reconcile(key: Key) -> Result:
         note = notes.get(key)
@@ -48,6 +51,7 @@ def setup(manager: Manager) -> None:
         await notes.set_status(note, desired_status(note, "Written", "", manager.now()))
         return DONE
 
-    owned, faults = Watch(config_maps, to_owner(NOTES)), StatusWriter(notes, desired_status)
-    manager.add(Controller("note", reconcile, [Watch(notes), owned], workers=16, status=faults))
-    Reporter(manager, "sample", lambda _: health(notes.all()), [Watch(notes)])
+    watches = [Watch(notes), Watch(config_maps, to_owner(NOTES))]
+    status = StatusWriter(notes, desired_status)
+    manager.add(Controller("note", reconcile, watches, workers=16, status=status))
+    Reporter(manager, "sample", lambda _now: health(notes.all()), [Watch(notes)])

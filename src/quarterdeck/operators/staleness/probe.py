@@ -189,7 +189,7 @@ def _check(obj: Object) -> None:
             f"{name} is stale: nobody would answer; see: quarterdeck staleness explain {name}"
         )
     raise ProbeRefused(
-        f"{name} stands challenged already, so the answer would be somebody else's; see when that "
+        f"{name} is challenged already, so its answer would not be to this probe; see when that "
         f"ends with: quarterdeck staleness explain {name}"
     )
 

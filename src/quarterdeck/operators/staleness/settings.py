@@ -12,9 +12,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """When the checker acts, and on which conditions."""
 
     interval: timedelta = timedelta(minutes=10)
-    """How long an operator may be silent before it is asked for a sign of life, and again before
+    """How long an operator may be silent before the checker challenges it, and after that before
     its conditions become Unknown."""
     grace: Annotated[timedelta, option(zero=True)] = timedelta(seconds=30)
-    """How long nothing is written after the start, or after a sleep of the machine."""
+    """How long the checker writes nothing after its start, an outage or a sleep of the machine."""
     keep_upgradeable_false: bool = False
-    """Leave an Upgradeable=False alone, where Unknown would permit an upgrade."""
+    """Keep a condition Upgradeable=False unchanged, because Unknown would allow an upgrade."""

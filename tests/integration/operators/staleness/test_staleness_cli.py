@@ -127,7 +127,7 @@ def test_a_probe_that_is_answered_in_part_says_what_is_missing(board: Board, run
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("challenged", "stands challenged already"), ("given up", "is stale: nobody would answer")],
+    [("challenged", "is challenged already"), ("given up", "is stale: nobody would answer")],
 )
 def test_a_probe_refuses_what_the_checker_is_at(
     board: Board, run: Run, kind: str, said: str

@@ -43,15 +43,15 @@ class PodReferences:
             name = f"{kind}s of pods"
             tasks.create_task(endless(name, named.run()), name=name)
 
-    def hold(self, pod: Key, names: Iterable[Name]) -> None:
-        """Watch exactly these objects for the pod; an empty set releases all."""
+    def watch(self, pod: Key, names: Iterable[Name]) -> None:
+        """Watch exactly these objects for the pod; without names, none."""
         wanted = set(names)
         for kind, named in self._named.items():
-            unknown = named.hold(pod, (name.key for name in wanted if name.kind == kind))
+            unknown = named.watch(pod, (name.key for name in wanted if name.kind == kind))
             for key in unknown:
                 self._unknown_since.setdefault(Name(kind, key), self._clock())
         for name in [*self._unknown_since]:
-            if name.key not in self._named[name.kind].followed:
+            if name.key not in self._named[name.kind].watched:
                 del self._unknown_since[name]
 
     def get(self, name: Name) -> Object | None:

@@ -185,14 +185,14 @@ class Pods:
     def _supply(self, key: Key, pod: Object, run: PodRun) -> None:
         """Watch the objects that the pod refers to, assign its address, and update its files."""
         if pod.get("status", {}).get("phase") in FINISHED:
-            self._named.hold(key, ())
+            self._named.watch(key, ())
             if not run.running:
                 # A Job's pods may stay for good, and there are only 254 addresses.
                 self._network.release(run.uid)
             return
         needed = references(pod)
         namespace = key.namespace
-        self._named.hold(
+        self._named.watch(
             key,
             {Name("ConfigMap", Key(namespace, name)) for name in needed.config_maps}
             | {Name("Secret", Key(namespace, name)) for name in needed.secrets},
@@ -267,7 +267,7 @@ class Pods:
         return False
 
     def _forget(self, key: Key, run: PodRun) -> None:
-        self._named.hold(key, ())
+        self._named.watch(key, ())
         self._network.release(run.uid)
         run.remove_files()
         del self._runs[key]
