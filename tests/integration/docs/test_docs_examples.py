@@ -177,3 +177,31 @@ async def test_the_moved_operator_takes_over_what_exists(
             lambda: objects.get("websites", "home").get("status") == {"page": "home"}, "the status"
         )
     objects.delete("crd", "websites.example.com")
+
+
+@pytest.mark.usefixtures("crds")
+async def test_certificates_are_kept_once_their_kind_is_installed(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    module = example_module(AUTHORS / "foreign-kinds.md", "with_certificates.py")
+    objects = ApiObjects(control_plane.requests(), namespace)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": module["CRD"]},
+        "spec": {
+            "group": "cert-manager.io",
+            "names": {"kind": "Certificate", "plural": "certificates"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+    objects.apply(note(namespace))
+    async with running(control_plane, module["setup"]):
+        await asyncio.to_thread(install_definitions, control_plane.requests(), [crd])
+        await eventually_async(
+            lambda: objects.find("certificates.cert-manager.io", "hello"), "the certificate"
+        )
+    objects.delete("crd", module["CRD"])
