@@ -99,18 +99,23 @@ async def test_what_is_applied_is_kept_so_while_the_rest_is_waited_for(
     stuck = deployment(namespace)
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {"is": "nowhere"}
     account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    once = {"release.openshift.io/create-only": "true"}
+    create_only = config_map(namespace, "once", annotations=once, a="1")
     payload = [
         manifest(account | {"metadata": {"name": "x", "namespace": namespace}}),
         manifest(cluster_role(role), "0000_10_b_01.yaml"),
         manifest(config_map(namespace, a="1"), "0000_10_c_01.yaml"),
+        manifest(create_only, "0000_10_c_02.yaml"),
         manifest(stuck, "0000_20_d_01.yaml"),
     ]
     async with engine.running(*payload, mode=mode):
-        await engine.until(lambda report: report.done == 3 and report.waiting)
+        await engine.until(lambda report: report.done == 4 and report.waiting)
         was = await admin.get(SERVICE_ACCOUNTS, "x", namespace)
         await admin.delete(SERVICE_ACCOUNTS, "x", namespace)
         await admin.delete(CLUSTER_ROLES, role)
         await admin.patch(CONFIG_MAPS, "x", {"data": {"a": "2"}}, namespace)
+        deleted = await admin.get(CONFIG_MAPS, "once", namespace)
+        await admin.delete(CONFIG_MAPS, "once", namespace)
 
         async def account_is_back() -> bool:
             found = await looked_for(admin, SERVICE_ACCOUNTS, "x", namespace)()
@@ -119,6 +124,12 @@ async def test_what_is_applied_is_kept_so_while_the_rest_is_waited_for(
         await eventually(account_is_back)
         await eventually(looked_for(admin, CLUSTER_ROLES, role))
         await eventually(looked_for(admin, CONFIG_MAPS, "x", namespace, data={"a": "1"}))
+
+        async def is_created_again() -> bool:
+            found = await looked_for(admin, CONFIG_MAPS, "once", namespace)()
+            return bool(found and found["metadata"]["uid"] != deleted["metadata"]["uid"])
+
+        await eventually(is_created_again)
 
 
 @pytest.mark.slow

@@ -247,6 +247,13 @@ def test_each_feature_set_without_upgrades_blocks(feature_set: str) -> None:
     assert feature_set in found.message
 
 
+def test_an_override_with_a_stray_namespace_blocks_as_it_excludes() -> None:
+    """The manifest filter ignores the namespace of a kind that has none, and so does this."""
+    kind, group = "CustomResourceDefinition", "apiextensions.k8s.io"
+    stray = ComponentOverride(kind=kind, group=group, namespace="stray", name="x", unmanaged=True)
+    assert [one.reason for one in blockers([], [stray], "")] == ["ClusterVersionOverridesSet"]
+
+
 def test_a_mere_challenge_changes_nothing() -> None:
     asked = operator("dns", upgradeable="False", message=checking_message("too old"))
     (found,) = blockers([asked], [], "")
