@@ -192,12 +192,12 @@ def test_wrong_contents_do_not_replace_a_program_that_is_there(
 
 def missing_program(server: Server) -> str:
     del server.answers[KUBECTL_PATH]
-    return f"{server.url}{KUBECTL_PATH} answers 404 Not FoundProgram"
+    return f"{server.url}{KUBECTL_PATH} answers 404 Not Found"
 
 
 def missing_checksum(server: Server) -> str:
     del server.answers[f"{KUBECTL_PATH}.sha256"]
-    return f"{server.url}{KUBECTL_PATH}.sha256 answers 404 Not FoundProgram"
+    return f"{server.url}{KUBECTL_PATH}.sha256 answers 404 Not Found"
 
 
 def page_instead_of_checksum(server: Server) -> str:
