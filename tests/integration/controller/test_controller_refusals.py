@@ -60,7 +60,8 @@ class Maker:
                 "huge": {"a": "x" * 4_000_000},
             }
             where = secrets if key.name == "quota" else config_maps
-            await where.ensure(named(self._namespace, key.name, data=data.get(key.name, {})))
+            metadata = {"namespace": self._namespace, "name": key.name, "labels": OURS}
+            await where.ensure({"metadata": metadata, "data": data.get(key.name, {})})
             return DONE
 
         told = StatusWriter(notes, desired_status)
