@@ -17,7 +17,7 @@ from quarterdeck.testing.waiting import until
 
 TEXT = (DOCS / "stale-operators.md").read_text()
 QUICK = ("--interval=1s", "--grace=0s")
-SEE, YOURS = TEXT.partition("## See it")[2].split("## On a cluster of yours")
+SEE, YOURS = TEXT.partition("## See it")[2].split("## On your own cluster")
 
 
 def whole(text: str) -> list[str]:
