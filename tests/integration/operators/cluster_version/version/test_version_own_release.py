@@ -40,10 +40,16 @@ def own(node_agent: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[
 
 def take_away(own: Cluster) -> None:
     """Remove the operator: first its rights, or it brings its Deployment back."""
-    own.kubectl("delete", "clusterrolebinding", "quarterdeck-cluster-version")
+    binding = ("clusterrolebinding", "quarterdeck-cluster-version", "--ignore-not-found")
     account = f"--as=system:serviceaccount:{NAMESPACE}:cluster-version-operator"
     may = ("auth", "can-i", "create", "deployments", account)
-    eventually(lambda: own.kubectl(*may, check=False).strip() == "no", "no rights left")
+
+    def has_no_rights() -> bool:
+        # It brings its binding back if it is quicker than the server's authorizer.
+        own.kubectl("delete", *binding)
+        return own.kubectl(*may, check=False).strip() == "no"
+
+    eventually(has_no_rights, "no rights left")
     for namespace in (NAMESPACE, "quarterdeck-sample"):
         there = ("deployments,replicasets,pods", "--all", f"--namespace={namespace}")
         own.plane.kubectl("delete", *there, "--grace-period=0", "--force")
