@@ -118,3 +118,24 @@ async def test_a_reader_that_is_gone_is_noticed_while_nothing_is_written(
 async def test_answers(endpoint: Endpoint, user: str, path: str, status: int) -> None:
     async with endpoint.session(user) as session, session.get(path) as answer:
         assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        pytest.param("/exec/ns/pod/c?command=ls", "local exec --namespace ns pod --", id="exec"),
+        pytest.param("/attach/ns/pod/c", "kubectl logs --follow --namespace ns pod", id="attach"),
+        pytest.param("/portForward/ns/pod", "connect to the pod's address", id="port-forward"),
+    ],
+)
+async def test_what_kubectl_cannot_do_here_is_answered_by_what_to_use_instead(
+    endpoint: Endpoint, path: str, remedy: str
+) -> None:
+    async with (
+        endpoint.session("kubelet-client") as session,
+        session.post(path) as answer,
+    ):
+        assert answer.status == 501
+        assert remedy in await answer.text()
+    async with endpoint.session("admin") as session, session.post(path) as answer:
+        assert answer.status == 403

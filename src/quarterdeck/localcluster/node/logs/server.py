@@ -20,6 +20,16 @@ class NoLogError(Exception):
     """There is no such log; the message gives the reason."""
 
 
+INSTEAD = {
+    "exec": "kubectl exec does not work on this node; use: "
+    "quarterdeck local exec --namespace {namespace} {pod} -- COMMAND",
+    "attach": "kubectl attach does not work on this node; use: "
+    "kubectl logs --follow --namespace {namespace} {pod}",
+    "portForward": "kubectl port-forward does not work on this node; connect to the pod's address, "
+    "which is one of this machine's",
+}
+"""The kubelet's other calls, and what to use instead."""
+
 Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
 """The log of a container, by namespace, pod, container and query; raises `NoLogError`."""
 
@@ -56,6 +66,10 @@ class LogServer:
         """Start serving, and return the port; port 0 selects a free one."""
         app = web.Application(middlewares=[self._only_the_api_server])
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        for call in INSTEAD:
+            app.router.add_route(
+                "*", f"/{{call:{call}}}/{{namespace}}/{{pod}}{{rest:.*}}", _instead
+            )
         # Cancels the handler of a reader that disconnects, also while nothing is written.
         self._runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=1
@@ -93,6 +107,13 @@ class LogServer:
         except (BadQueryError, NoLogError) as error:
             return web.Response(status=400, text=f"{error}\n")
         return answer
+
+
+async def _instead(request: web.Request) -> web.Response:
+    """The answer to a call that this node does not have; kubectl shows its text."""
+    place = request.match_info
+    text = INSTEAD[place["call"]].format(namespace=place["namespace"], pod=place["pod"])
+    return web.Response(status=501, text=text)
 
 
 def _common_name(certificate: Mapping[str, object]) -> str:
