@@ -123,8 +123,12 @@ class OwnOperators:
 
         With an `account`, the path of a kubeconfig, nothing is granted.
         """
+        declared = find_operator(operator)
         kubeconfig = own_account(cluster, operator) if account is None else account
-        always = (f"--operator={operator}", f"--kubeconfig={kubeconfig}", *arguments)
+        always = [f"--operator={operator}", f"--kubeconfig={kubeconfig}", *arguments]
+        if account is None and declared.only_own_namespace:
+            # As in its Deployment: it has rights in no other.
+            always.append(f"--namespace={declared.namespace}")
 
         def start(*options: str) -> OperatorProcess:
             log = self._directory / f"operator-{len(self._started)}.log"

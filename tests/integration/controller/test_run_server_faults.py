@@ -12,6 +12,9 @@ from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.waiting import eventually
 
+NAMESPACE = "quarterdeck-sample"
+"""The only one in which the delivered sample may work."""
+
 
 @pytest.fixture
 def plane(new_control_plane: NewControlPlane) -> ControlPlane:
@@ -24,16 +27,17 @@ def plane(new_control_plane: NewControlPlane) -> ControlPlane:
 
 @pytest.fixture
 def run_sample_on(plane: ControlPlane, own_operators: OwnOperators) -> StartOperator:
-    return own_operators(plane, "sample", "--namespace=default")
+    return own_operators(plane, "sample")
 
 
 def write_note(plane: ControlPlane, name: str) -> None:
-    plane.kubectl("apply", "-f", "-", input=json.dumps(note(name, name, "default")))
+    plane.kubectl("apply", "-f", "-", input=json.dumps(note(name, name, NAMESPACE)))
 
 
 def wait_written(plane: ControlPlane, name: str) -> None:
     def written() -> bool:
-        answer = plane.kubectl("get", "configmap", name, "-o", "jsonpath={.data.text}", check=False)
+        get = ("get", "configmap", name, f"--namespace={NAMESPACE}")
+        answer = plane.kubectl(*get, "--output=jsonpath={.data.text}", check=False)
         return answer.stdout == name
 
     eventually(written, f"ConfigMap {name}")

@@ -164,7 +164,7 @@ async def test_the_moved_operator_takes_over_what_exists(
     page = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**where, "labels": module["OURS"], "ownerReferences": [owner]},
+        "metadata": {**where, "labels": module["LABELS"], "ownerReferences": [owner]},
         "data": {"index.html": "<p>old", "more": "of the old operator"},
     }
     objects.apply(page)
