@@ -46,6 +46,7 @@ from quarterdeck.operators.cluster_version.sync.plan import (
     plan,
 )
 from quarterdeck.operators.cluster_version.sync.pod_template import (
+    NOBODY,
     as_ours,
     describe_owners,
     replaced_fields,
@@ -222,12 +223,16 @@ class Applier:
         if todo.foreign:
             entries = as_ours(item.identity, before, FIELD_MANAGER)
             await self._cluster.take_over(followed, before, entries)
-        if others:
+        uid = before["metadata"]["uid"]
+        # After a conflict with the apply, the fields are ours already and have no other manager.
+        if others and not (item.announced == uid and set(others) == {NOBODY}):
+            item.announced = uid
             note = (
                 f"The pod template is as in the release again, without {describe_owners(others)}."
             )
             self._cluster.announce(before, "ForeignFieldsRemoved", note)
         live = await followed.objects.ensure(wanted)
+        item.announced = ""
         # The form in the server's answer: the cache may hold a later one, still to be compared.
         item.settled = item.form(live)
         self._record_write("applied", item, changed=todo.changed[:5])

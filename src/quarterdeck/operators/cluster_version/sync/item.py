@@ -25,6 +25,7 @@ class Item:
     """A manifest, and what the run knows about its object."""
 
     __slots__ = (
+        "announced",
         "autoscaled",
         "desired",
         "done",
@@ -56,6 +57,8 @@ class Item:
         """The desired object of the manifest."""
         self.wanted: Object | None = None
         """The desired object without the field that an autoscaler owns."""
+        self.announced = ""
+        """The uid of the object whose foreign fields were announced and are still to be removed."""
         self.autoscaled = False
         self.settled: object = None
         """The form in which the object was as desired."""
