@@ -39,22 +39,29 @@ def own(node_agent: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[
 
 
 def take_away(own: Cluster) -> None:
-    """Remove the operator: first its rights, or it brings its Deployment back."""
-    binding = ("clusterrolebinding", "quarterdeck-cluster-version", "--ignore-not-found")
-    account = f"--as=system:serviceaccount:{NAMESPACE}:cluster-version-operator"
-    may = ("auth", "can-i", "create", "deployments", account)
+    """Remove the operators; the cluster version operator first, or it brings the others back."""
+    name = "cluster-version-operator"
+    left_alone = {"group": "apps", "kind": "Deployment", "namespace": NAMESPACE, "name": name}
+    overrides = [{**left_alone, "unmanaged": True}]
+    own.patch("clusterversion", "version", {"spec": {"overrides": overrides}})
 
-    def has_no_rights() -> bool:
-        # It brings its binding back if it is quicker than the server's authorizer.
-        own.kubectl("delete", *binding)
-        return own.kubectl(*may, check=False).strip() == "no"
+    def is_gone() -> bool:
+        # It may bring its Deployment back until it has seen the override.
+        delete_all(own, NAMESPACE)
+        return not own.all("pods") and not own.find("deployment", name)
 
-    eventually(has_no_rights, "no rights left")
-    for namespace in (NAMESPACE, "quarterdeck-sample"):
-        there = ("deployments,replicasets,pods", "--all", f"--namespace={namespace}")
-        own.plane.kubectl("delete", *there, "--grace-period=0", "--force")
-        # A ReplicaSet may have made one more pod while it was deleted.
-        eventually(lambda: not own.all("pods", namespace=namespace), "no pods left")  # noqa: B023
+    eventually(is_gone, "no pods of the operator left")
+    own.kubectl("delete", "clusterrolebinding", "quarterdeck-cluster-version", "--ignore-not-found")
+    # Again: a process that was being killed may have brought one back.
+    delete_all(own, NAMESPACE)
+    delete_all(own, "quarterdeck-sample")
+    # A ReplicaSet may have made one more pod while it was deleted.
+    eventually(lambda: not own.all("pods", namespace="quarterdeck-sample"), "no pods left")
+
+
+def delete_all(own: Cluster, namespace: str) -> None:
+    there = ("deployments,replicasets,pods", "--all", f"--namespace={namespace}")
+    own.plane.kubectl("delete", *there, "--grace-period=0", "--force")
 
 
 def ready_releases(own: Cluster, namespace: str) -> list[str]:
