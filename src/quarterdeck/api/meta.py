@@ -176,6 +176,8 @@ SECRETS = foreign("v1", "Secret", "secrets", namespaced=True)
 PODS = foreign("v1", "Pod", "pods", namespaced=True)
 NODES = foreign("v1", "Node", "nodes", namespaced=False)
 NAMESPACES = foreign("v1", "Namespace", "namespaces", namespaced=False)
+BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""The namespaces of every cluster."""
 SERVICE_ACCOUNTS = foreign("v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 DEPLOYMENTS = foreign("apps/v1", "Deployment", "deployments", namespaced=True)
 LEASES = foreign("coordination.k8s.io/v1", "Lease", "leases", namespaced=True)

@@ -20,6 +20,7 @@ from quarterdeck.delivery.registry import installed
 if TYPE_CHECKING:
     from quarterdeck.controller import Operator
     from quarterdeck.delivery.declaration import Declaration
+    from quarterdeck.delivery.registry import Registry
     from quarterdeck.kube import Connection
 
 log = logs.get_logger("run")
@@ -124,14 +125,7 @@ def run(
     registry = installed()
     for left_out in registry.left_out:
         log.warning("operator left out", reason=str(left_out))
-    if not registry.operators:
-        raise click.UsageError("no operator is installed: install this package again")
-    if not names and not everything:
-        raise click.UsageError(
-            f"nothing runs: name operators with --operator, or all of them with --all, which would "
-            f"run {', '.join(registry.chosen())}"
-        )
-    names = registry.chosen(() if everything else names)
+    names = _selected(registry, names, everything=everything)
     given = given_options(ctx, names)
     home = lease_namespace or os.environ.get("POD_NAMESPACE")
     chosen = [_operator(registry.operators[name], given.get(name, {}), home) for name in names]
@@ -143,6 +137,18 @@ def run(
         log.error("exiting", reason=f"{type(error).__name__}: {error}")
         sys.exit(1)
     log.info("stopped")
+
+
+def _selected(registry: "Registry", names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+    """The names of the operators to run; a usage error if none is named or installed."""
+    if not registry.operators:
+        raise click.UsageError("no operator is installed: install this package again")
+    if not names and not everything:
+        raise click.UsageError(
+            f"nothing runs: name operators with --operator, or all of them with --all, which would "
+            f"run {', '.join(registry.chosen())}"
+        )
+    return registry.chosen(() if everything else names)
 
 
 def identity(env: Mapping[str, str]) -> str:

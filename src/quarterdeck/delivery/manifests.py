@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quarterdeck.api.custom_resource import CustomResource
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import BUILT_IN_NAMESPACES, Object
 from quarterdeck.delivery.declaration import (
     Declaration,
     Deployed,
@@ -26,8 +26,6 @@ from quarterdeck.delivery.setting_up import uses
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 PROBES_PORT = 8081
-BUILT_IN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""The namespaces of every cluster."""
 PART_OF = {"app.kubernetes.io/part-of": "quarterdeck"}
 """The label of every operator's pods, by which Prometheus finds their metrics."""
 CREDENTIALS = "credentials"

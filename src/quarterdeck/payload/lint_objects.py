@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from itertools import combinations
 
+from quarterdeck.api.meta import BUILT_IN_NAMESPACES
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.filters import excluded_by
 from quarterdeck.payload.findings import (
@@ -52,10 +53,6 @@ def definitions(payload: Payload, variants: ClusterVariants) -> Iterator[Finding
             objects[manifest.identity].append(manifest)
     for identity, manifests in objects.items():
         yield from _compare(identity, manifests, crds[identity[:2]], variants)
-
-
-BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
-"""The namespaces of every cluster."""
 
 
 def missing_namespaces(payload: Payload) -> Iterator[Finding]:

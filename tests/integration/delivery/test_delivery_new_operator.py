@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.delivery.test_delivery_own_distribution import packages, pip_settings
 from tests.integration.pods import needs_bubblewrap
 from tests.places import ROOT
 
@@ -69,18 +70,10 @@ def set_up(place: Path, variables: dict[str, str]) -> None:
     """Do what `make setup` does, without a network: all that it would fetch is here."""
     environment = place / ".venv"
     run(place, variables, sys.executable, "-m", "venv", "--without-pip", str(environment))
-    (packages,) = environment.glob("lib/python3*/site-packages")
     found = [str(ROOT / "src"), sysconfig.get_path("purelib")]
-    (packages / "libraries.pth").write_text("\n".join(found))
-    without_network = {
-        "PIP_PYTHON": str(environment / "bin" / "python"),
-        "PIP_NO_INDEX": "1",
-        "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it as the value of `build isolation`
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    }
+    (packages(environment) / "libraries.pth").write_text("\n".join(found))
     pip = str(Path(sys.executable).with_name("pip"))
-    run(place, variables | without_network, pip, "install", "--quiet", "--editable", ".")
+    run(place, variables | pip_settings(environment), pip, "install", "--quiet", "--editable", ".")
     for program in ("mypy", "pytest", "quarterdeck"):
         script = environment / "bin" / program
         script.write_text(f'#!/bin/sh\nexec "${{0%/*}}/python" -m {program} "$@"\n')
