@@ -13,6 +13,9 @@ from quarterdeck.kube import Client
 from quarterdeck.operators.cluster_version.sync import run_payload
 from quarterdeck.operators.cluster_version.sync.autoscaled import AUTOSCALERS
 from quarterdeck.payload.graph import Mode
+from quarterdeck.testing.fault_proxy import FaultProxy
+from quarterdeck.testing.faults import Answer, Hold
+from quarterdeck.testing.waiting import eventually_async
 
 LABELS = {"app": "x"}
 POLICIES = foreign(
@@ -193,6 +196,32 @@ async def test_what_somebody_adds_to_a_pod_template_goes_with_an_event_that_name
     await engine.run(manifest(obj))
     assert len(engine.writes()) == settled
     assert len(engine.told) == 1
+
+
+async def test_a_conflict_after_the_take_over_is_not_announced_again(
+    engine: Engine, admin: Client, namespace: str, fault_proxy: FaultProxy
+) -> None:
+    """The fields are the operator's then, so a second event could not name who had set them."""
+    obj = workload("Deployment", namespace)
+    await engine.run(manifest(obj))
+    before = await admin.get(DEPLOYMENTS, "x", namespace)
+    engine.connection = fault_proxy.connection()
+    take_over = Hold()
+    async with engine.keeping(manifest(obj)):
+        fault_proxy.inject(take_over, verb="patch", resource="deployments")
+        await admin.update(DEPLOYMENTS, edited(before), field_manager="mallory")
+        await eventually_async(take_over.held.is_set, "the take-over is sent")
+        conflict = Answer(409, reason="Conflict")
+        fault_proxy.inject(conflict, verb="patch", resource="deployments")
+        take_over.let_go.set()
+
+        async def is_clean() -> bool:
+            live = await admin.get(DEPLOYMENTS, "x", namespace)
+            return bool(template_of(live)["spec"] == template_of(before)["spec"])
+
+        await eventually(is_clean)
+    assert [reason for reason, _ in engine.told] == ["ForeignFieldsRemoved"]
+    assert "set by mallory" in engine.told[0][1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
