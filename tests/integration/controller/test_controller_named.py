@@ -21,6 +21,7 @@ from quarterdeck.controller import (
 from quarterdeck.kube import Client, LabelSelector, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import requests_by
+from quarterdeck.testing.waiting import eventually_async
 
 ASKS = {"test.example.com/asks": "yes"}
 UNKNOWN = "unknown"
@@ -104,9 +105,10 @@ async def test_an_object_is_followed_while_somebody_holds_it_and_nobody_else_is_
         assert copier.runs == runs + 1
         assert copier.secrets.get(Key(namespace, "x")) is None
 
-    read = {
-        it.name
-        for it in requests_by(control_plane.audit_log, user)
-        if it.resource == SECRETS.plural
-    }
-    assert read == {"x", "later"}, "each by its name, and never all"
+    def read() -> set[str]:
+        found = requests_by(control_plane.audit_log, user)
+        return {it.name for it in found if it.resource == SECRETS.plural}
+
+    # The server logs a watch when it has ended, a moment after its client.
+    wanted = {"x", "later"}
+    await eventually_async(lambda: read() == wanted, "each read by its name, and never all")
