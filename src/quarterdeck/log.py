@@ -5,13 +5,16 @@ line for a higher verbosity names it: `log.v(4).info(...)`; below that verbosity
 attribute reads, so a hot path may have it. Lines go to standard error, as text for people or JSON
 for machines. Never log the data of a Secret, a token or a private key.
 
-structlog renders the lines. It is imported at the first line, not with this module: it imports
-rich, which takes longer than connecting to the API server.
+structlog renders text for people, and the lines of libraries. It is imported at the first such
+line, not with this module: it imports rich, which takes longer than connecting to the API server.
+An operator in a cluster writes JSON, and does not need it.
 """
 
 import logging
 import os
 import sys
+import traceback
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 import msgspec
@@ -173,10 +176,24 @@ def prepare() -> None:
 
 
 def _processors(fmt: LogFormat, *, colours: bool) -> "tuple[Processor, ...]":
-    from structlog.processors import TimeStamper, format_exc_info
+    return _add_time, _add_traceback, _renderer(fmt, colours=colours)
 
-    stamp = TimeStamper(fmt="iso", utc=True)
-    return stamp, format_exc_info, _renderer(fmt, colours=colours)
+
+def _add_time(_logger: Any, _method: str, line: Any) -> Any:
+    now = datetime.now(UTC)  # noqa: TID251 - a log has the time of its own machine
+    line["timestamp"] = now.isoformat().replace("+00:00", "Z")
+    return line
+
+
+def _add_traceback(_logger: Any, _method: str, line: Any) -> Any:
+    """Replace `exc_info`, an exception or True for the current one, by its traceback."""
+    given = line.pop("exc_info", None)
+    if isinstance(given, tuple):  # from standard logging
+        given = given[1]
+    error = given if isinstance(given, BaseException) else sys.exception() if given else None
+    if error is not None:
+        line["exception"] = "".join(traceback.format_exception(error)).rstrip("\n")
+    return line
 
 
 def _renderer(fmt: LogFormat, *, colours: bool) -> "Processor":

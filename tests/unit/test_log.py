@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -89,6 +91,18 @@ def test_an_exception_is_written_with_its_traceback_on_one_json_line() -> None:
         logs.get_logger("t").exception("failed")
     (line,) = json_lines(stream)
     assert "ValueError: a bad day" in str(line["exception"])
+
+
+def test_json_needs_no_renderer_that_takes_long_to_import() -> None:
+    """Also with a traceback: it is most of what an operator's first line would cost."""
+    program = (
+        "import sys, quarterdeck.log as logs\n"
+        "logs.configure(fmt='json')\n"
+        "logs.get_logger('t').error('failed', exc_info=ValueError('a bad day'))\n"
+        "sys.exit(any(name in sys.modules for name in ('structlog', 'rich')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert b"ValueError: a bad day" in done.stderr
 
 
 def test_a_value_that_json_does_not_know_is_written_as_text() -> None:

@@ -4,6 +4,7 @@ An operator needs `Controller`, `Watch` and its `Manager`; see `docs/writing-an-
 program that runs operators needs `Process`.
 """
 
+from quarterdeck.backoff import Backoff
 from quarterdeck.controller.controller import Controller, ControllerCrashed
 from quarterdeck.controller.election import LeadershipLost, Timing
 from quarterdeck.controller.events import Recorder
@@ -29,7 +30,6 @@ from quarterdeck.controller.watch import (
     to_self,
     to_singleton,
 )
-from quarterdeck.kube.backoff import Backoff
 
 __all__ = [
     "DONE",

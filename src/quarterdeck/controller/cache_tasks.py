@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from quarterdeck.controller.tasks import endless
+from quarterdeck.controller.tasks import endless, task_group
 from quarterdeck.kube import Cache
 
 
@@ -21,7 +21,7 @@ def run_cache(tasks: asyncio.TaskGroup, cache: Cache[Any], name: str) -> "asynci
 @asynccontextmanager
 async def running_caches(*caches: Cache[Any]) -> AsyncIterator[None]:
     """Keep the caches current while the context lasts; it is entered when all are synced."""
-    async with asyncio.TaskGroup() as tasks:
+    async with task_group() as tasks:
         running = [run_cache(tasks, cache, f"cache of {cache.resource.plural}") for cache in caches]
         for cache in caches:
             await cache.wait_synced()

@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from quarterdeck.api.meta import Key
+from quarterdeck.backoff import Backoff
 from quarterdeck.controller.election import LeadershipLost
 from quarterdeck.controller.faults import Fault, StatusWriter, fault_of
 from quarterdeck.controller.metrics import ControllerFigures
@@ -31,7 +32,6 @@ from quarterdeck.controller.result import InvalidSpec, Result
 from quarterdeck.controller.tasks import is_cancelled
 from quarterdeck.controller.watch import Watch
 from quarterdeck.kube import Conflict, KubeError
-from quarterdeck.kube.backoff import Backoff
 from quarterdeck.log import get_logger
 
 log = get_logger("controller")

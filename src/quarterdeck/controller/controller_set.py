@@ -131,16 +131,19 @@ class ControllerSet:
         indexes: Mapping[str, Index[T]] | None = None,
         leader_only: bool = True,
         writes: Collection[Write] = (),
+        role: str = "",
     ) -> Objects[T]:
         """These objects: reads come from the cache, writes are made as this operator.
 
         `writes` declares the calls that the operator makes; a call that is not declared raises,
         because the role follows from what is declared. Only the leader writes. With
-        `leader_only=False` every replica does: for a controller with `needs_leader=False`.
+        `leader_only=False` every replica does: for a controller with `needs_leader=False`. With
+        `role`, the writes are allowed by a ClusterRole of that name after the operator's, which is
+        delivered without a binding: the operator binds it in the namespaces that it makes.
         """
         common = self._common
         cache = self.cache(resource, selection, indexes=indexes)
-        common.use(uses_of_writes(resource, self._limited(selection), writes))
+        common.use(uses_of_writes(resource, self._limited(selection), writes, role))
         client = common.client if leader_only else common.replica_client
         return Objects(resource, cache, client, common.field_manager, writes, selection)
 

@@ -157,20 +157,21 @@ class Handle(Generic[T]):
             for name, value in {**(meta.get("annotations") or {}), **annotations}.items()
             if value is not None
         }
-        values = {
-            **seen,
-            "annotations": after,
-            "managedFields": moved(meta.get("managedFields") or [], owner, self._manager),
-        }
-        made = await self._client.patch(
-            self.resource,
-            key.name,
-            [{"op": "add", "path": f"/metadata/{it}", "value": values[it]} for it in values],
-            key.namespace,
-            type="json",
-            field_manager=self._manager,
-        )
+        entries = moved(meta.get("managedFields") or [], owner, self._manager)
+        made = await self._set_metadata(key, seen, annotations=after, managedFields=entries)
         self._log.info("claimed", key=str(key), owner=owner)
+        return made
+
+    async def take_over(self, obj: T, entries: list[Object]) -> T:
+        """The object with these managedFields and nothing else changed; declared as `claim`.
+
+        For fields of others that our next `ensure` removes or sets. `entries` are all entries of
+        the object that was read; `Conflict` if it has changed since.
+        """
+        self._declared("claim")
+        key = key_of(obj)
+        made = await self._set_metadata(key, fence(obj), managedFields=entries)
+        self._log.v(4).info("fields taken over", key=str(key))
         return made
 
     async def ensure_finalizer(self, obj: T, finalizer: str) -> T:
@@ -197,6 +198,19 @@ class Handle(Generic[T]):
             self.resource, key.name, patch, key.namespace, field_manager=self._manager
         )
         self._log.v(4).info("finalizers written", key=str(key), finalizers=names)
+        return made
+
+    async def _set_metadata(self, key: Key, seen: Mapping[str, str], **values: object) -> T:
+        """The object after whole fields of its metadata are replaced, fenced by what was seen."""
+        fields: Object = {**seen, **values}
+        made: T = await self._client.patch(
+            self.resource,
+            key.name,
+            [{"op": "add", "path": f"/metadata/{it}", "value": fields[it]} for it in fields],
+            key.namespace,
+            type="json",
+            field_manager=self._manager,
+        )
         return made
 
     async def _delete(self, obj: T, propagation: Propagation | None = None) -> None:

@@ -32,7 +32,7 @@ class Lease:
         self._candidate = candidate
         self._clock = clock
         self._wall = wall
-        self._key = Key(candidate.namespace, candidate.name)
+        self.key = Key(candidate.namespace, candidate.name)
         self._ours: Object | None = None
         self.timing = candidate.timing
         self.trouble = ""
@@ -46,7 +46,7 @@ class Lease:
     def check(self) -> None:
         """Raise `LeadershipLost` unless this process may write now; called before each write."""
         if not self.leads:
-            raise LeadershipLost(f"lease {self._key}: not renewed in time")
+            raise LeadershipLost(f"lease {self.key}: not renewed in time")
 
     async def take_if_free(self) -> bool:
         """Try once to acquire the Lease; False also if the server does not answer soon."""
@@ -79,7 +79,7 @@ class Lease:
                 pause = waits.seconds
                 if waits.holder != holder:
                     holder = waits.holder
-                    log.info("standing by", lease=str(self._key), leader=holder)
+                    log.info("standing by", lease=str(self.key), leader=holder)
             await asyncio.sleep(_jittered(pause))
 
     async def keep(self) -> None:
@@ -95,7 +95,7 @@ class Lease:
                 self.trouble = ""
                 if waits is not None:
                     self._candidate.resigned()
-                    raise LeadershipLost(f"lease {self._key}: taken by {waits.holder}")
+                    raise LeadershipLost(f"lease {self.key}: taken by {waits.holder}")
             self.check()
 
     async def release(self) -> None:
@@ -108,9 +108,9 @@ class Lease:
             async with asyncio.timeout(left):
                 await self._hand_back()
         except (KubeError, TimeoutError) as error:
-            log.warning("lease not handed back", lease=str(self._key), error=_error_text(error))
+            log.warning("lease not handed back", lease=str(self.key), error=_error_text(error))
         else:
-            log.info("lease handed back", lease=str(self._key))
+            log.info("lease handed back", lease=str(self.key))
 
     async def _hand_back(self) -> None:
         # A renewal whose answer we did not get may have been written: read the Lease again.
@@ -120,7 +120,7 @@ class Lease:
 
     async def _read(self) -> Object | None:
         try:
-            return await self._client.get(LEASES, self._key.name, self._key.namespace)
+            return await self._client.get(LEASES, self.key.name, self.key.namespace)
         except NotFound:
             return None
 
@@ -159,12 +159,12 @@ class Lease:
         return None
 
     def _log_leading(self) -> None:
-        log.info("leading", lease=str(self._key), identity=self._candidate.identity)
+        log.info("leading", lease=str(self.key), identity=self._candidate.identity)
 
     def _log_failure(self, error: Exception) -> None:
         text = _error_text(error)
         if text != self.trouble:
-            log.warning("lease request failed", lease=str(self._key), error=text)
+            log.warning("lease request failed", lease=str(self.key), error=text)
         self.trouble = text
 
 

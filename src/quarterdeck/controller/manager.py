@@ -68,7 +68,9 @@ class Manager(ControllerSet):
         )
         self.name = name
         self.home = home
-        """The operator's own namespace, and the name of its Lease there; empty without a Lease."""
+        """The operator's own namespace, and the name of its account there; empty without one."""
+        self.lease_key = lease.key if lease is not None else None
+        """The operator's Lease, which may be in another namespace; None without leader election."""
         self.client = client
         """For the writes of the leader: it raises `LeadershipLost` when the Lease has expired."""
         self.replica_client = replica_client

@@ -16,10 +16,10 @@ def merge_patch(old: Object, new: Object) -> Object:
         if value is None or (key in old and old[key] == value):
             continue
         before = old.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            patch[key] = merge_patch(before, value)
-        else:
+        if not isinstance(before, dict) or not isinstance(value, dict):
             patch[key] = value
+        elif inner := merge_patch(before, value):
+            patch[key] = inner  # It is empty if they differ in nulls only.
     return patch
 
 

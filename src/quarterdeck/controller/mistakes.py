@@ -1,7 +1,7 @@
 """Mistakes in an operator's code: each error begins with the author's file and line."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,25 @@ class NotSelected(Mistake):
             place_of_caller(),
             f"{what} does not match the selection that its objects were asked for with "
             f"({selection}), so it would never be seen again; set its {field}",
+        )
+
+
+class UnknownWrite(Mistake):
+    """The operator declares a call that does not exist."""
+
+    def __init__(self, write: str, known: Iterable[str]) -> None:
+        super().__init__(
+            place_of_caller(), f"`writes` has {write!r:.200}; use some of {', '.join(known)}"
+        )
+
+
+class WrongSetup(Mistake):
+    """The operator's `setup` cannot be called with what its declaration gives it."""
+
+    def __init__(self, setup: Callable[..., Any], given: Iterable[str], settings: str) -> None:
+        remedy = "" if settings else ", or name its settings in `settings` of the declaration"
+        super().__init__(
+            place_of(setup), f"it is called as setup({', '.join(given)}): take just that{remedy}"
         )
 
 

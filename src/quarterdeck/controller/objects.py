@@ -60,16 +60,19 @@ class Objects(Handle[T]):
         self._settled: dict[Key, tuple[str, bytes]] = {}
         self._follows_deletions = False
 
-    async def ensure(self, desired: Object) -> Object:
+    async def ensure(self, desired: Object, *, seen: T | None = None) -> Object:
         """Make the object as desired and return it; nothing is written if it is so already.
 
         `desired` has every field that we own and no other: a field that was in it before and is
         missing now is removed, and fields of others stay. Raises `AlreadyExists` if an object of
         that name has another controller.
+
+        A caller that has decided by the object whether to write it gives it as `seen`: `Conflict`
+        if it has changed since then. Otherwise what the cache has now counts.
         """
         self._declared("ensure")
         key = key_of(desired)
-        current = self.cache.get(key)
+        current = seen if seen is not None else self.cache.get(key)
         live = await self._created(desired, key) if current is None else as_plain(current)
         wanted = _digest(desired)
         if self._settled.get(key) == (_version(live), wanted):
@@ -149,15 +152,7 @@ class Objects(Handle[T]):
         # version that the decision was made on, not the one that is read now.
         found: T = await self._client.get(self.resource, key.name, key.namespace)
         entries = as_applied(as_plain(found)["metadata"]["managedFields"], self._manager)
-        version = live["metadata"]["resourceVersion"]
-        operations = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        ]
-        answer = await self._client.patch(
-            self.resource, key.name, operations, key.namespace, type="json"
-        )
-        return as_plain(answer)
+        return as_plain(await self._set_metadata(key, fence(live), managedFields=entries))
 
 
 def _version(obj: Object) -> str:

@@ -1,4 +1,4 @@
-"""Answers `/healthz`, `/readyz` and `/metrics`.
+"""Answers `/healthz`, `/readyz` (a router's probes say `/healthz/ready`) and `/metrics`.
 
 `probes` imports this module while the process waits for its first lists: the libraries for HTTP and
 metrics take longer to import than everything that the watches need.
@@ -28,6 +28,7 @@ async def answering(
             web.get("/healthz", _healthz),
             web.get("/livez", _healthz),
             web.get("/readyz", _readyz(readiness)),
+            web.get("/healthz/ready", _readyz(readiness)),
             web.get("/metrics", _metrics(registry)),
         ]
     )

@@ -65,6 +65,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     lease_namespace: str
     lease_name: str
     """Empty for an operator without leader election, whose replicas all work at once."""
+    namespace: str = ""
+    """The operator's own namespace; by default that of its Lease."""
 
 
 class NothingToRun(Exception):  # noqa: N818 - reads as what happened
@@ -177,7 +179,7 @@ class Process:
                 clock=time.monotonic,
             ),
             lease=lease,
-            home=Key(operator.lease_namespace, operator.lease_name if lease else ""),
+            home=Key(operator.namespace or operator.lease_namespace, operator.lease_name),
         )
         if lease is not None:
             self._metrics.leaders.watch(operator.lease_name, lambda: float(manager.leads))

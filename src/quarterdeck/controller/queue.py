@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Callable
 
 from quarterdeck.api.meta import Key
+from quarterdeck.backoff import Backoff
 from quarterdeck.controller.delays import Delays
 from quarterdeck.controller.metrics import Histogram
 from quarterdeck.controller.rate import TokenBucket
-from quarterdeck.kube.backoff import Backoff
 
 FAILING_INTERVAL = 1.0
 """A failing key runs about once in this many seconds at most, however many events arrive.

@@ -6,7 +6,8 @@ worker is gone unnoticed.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 
 
 class TaskEnded(Exception):  # noqa: N818 - reads as what happened
@@ -20,6 +21,26 @@ def is_cancelled() -> bool:
     """Whether the current task was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+@asynccontextmanager
+async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group from which the exception of its body comes as it is, not in a group.
+
+    If a task has failed too, both come in a group.
+    """
+    raised: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                yield tasks
+            except BaseException as error:
+                raised = error
+                raise
+    except BaseExceptionGroup as group:
+        if raised is not None and group.exceptions == (raised,):
+            raise raised from None
+        raise
 
 
 async def guarded(name: str, work: Awaitable[None]) -> None:

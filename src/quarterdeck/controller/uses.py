@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from quarterdeck.api.meta import Object, Resource
+from quarterdeck.controller.mistakes import UnknownWrite
 from quarterdeck.controller.selection import Selection
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -43,6 +44,8 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """Only the object with this name; empty for all."""
     subresource: str = ""
+    role: str = ""
+    """The role that the operator binds by itself in some namespaces; empty for its own role."""
     verbs: frozenset[Verb]
 
 
@@ -62,11 +65,15 @@ def uses_of_cache(resource: Resource[Any], selection: Selection) -> list[Use]:
 
 
 def uses_of_writes(
-    resource: Resource[Any], selection: Selection, writes: Iterable[Write]
+    resource: Resource[Any], selection: Selection, writes: Iterable[Write], role: str = ""
 ) -> list[Use]:
     """The requests of the declared calls."""
+    writes = tuple(writes)
+    for write in writes:
+        if write not in _VERBS:
+            raise UnknownWrite(write, _VERBS)
     return [
-        use
+        msgspec.structs.replace(use, role=role)
         for write in writes
         for use in uses_of_verbs(
             resource, selection, _VERBS[write], "status" if write == "status" else ""
@@ -97,8 +104,8 @@ def uses_of_verbs(
 
 def merged_uses(uses: Iterable[Use]) -> tuple[Use, ...]:
     """The uses in a fixed order, with one use for all verbs on the same objects."""
-    verbs: dict[tuple[str, str, str, str, str], frozenset[Verb]] = {}
-    first: dict[tuple[str, str, str, str, str], Use] = {}
+    verbs: dict[tuple[str, ...], frozenset[Verb]] = {}
+    first: dict[tuple[str, ...], Use] = {}
     for use in uses:
         at = (
             use.resource.group,
@@ -106,6 +113,7 @@ def merged_uses(uses: Iterable[Use]) -> tuple[Use, ...]:
             use.subresource,
             use.namespace,
             use.name,
+            use.role,
         )
         first.setdefault(at, use)
         verbs[at] = verbs.get(at, frozenset()) | use.verbs

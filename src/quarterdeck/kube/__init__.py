@@ -5,8 +5,8 @@ async with Client(connection) as client:
     cache = Cache(client, CONFIG_MAPS, own_manager="me")
 """
 
+from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.kube.auth import Anonymous, Credentials, ExecPlugin, StaticHeader, TokenFile
-from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.cache import Cache
 from quarterdeck.kube.client import Client, ListResult
 from quarterdeck.kube.compare import covers, differences, owned_fields, unsettled

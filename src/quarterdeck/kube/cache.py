@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import NoReturn, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
-from quarterdeck.kube.backoff import Backoff, Retries
+from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.kube.cached_objects import CachedObjects, UnidentifiedEvent
 from quarterdeck.kube.client import Client
 from quarterdeck.kube.codec import Codec

@@ -1,15 +1,23 @@
 """The errors of requests to the API server.
 
-KubeError ├── KubeconfigError             the settings are broken; nothing was sent ├──
-CredentialsError            there is no token or certificate; nothing was sent ├── ConnectionFailed
-no answer; a write may or may not have happened │   └── RequestTimeout          no answer in time
-├── UnexpectedAnswer            an answer that is not an object of its kind └── ApiError the server
-refused ├── Unauthorized            401 ├── Forbidden               403 ├── NotFound 404 from the
-API server itself ├── Conflict                409 the object changed, or a precondition failed │ └──
-AlreadyExists       409 on a create ├── Gone                    410 the requested version is too
-old; list again ├── Invalid                 422 (and 400, 413), with the invalid fields ├──
-TooManyRequests         429, with the seconds to wait └── ServerError             5xx A redirect, or
-a 404 from a proxy, is a plain ApiError.
+    KubeError
+    ├── KubeconfigError         the settings are broken; nothing was sent
+    ├── CredentialsError        there is no token or certificate; nothing was sent
+    ├── ConnectionFailed        no answer; a write may or may not have happened
+    │   └── RequestTimeout      no answer in time
+    ├── UnexpectedAnswer        an answer that is not an object of its kind
+    └── ApiError                the server refused
+        ├── Unauthorized        401
+        ├── Forbidden           403, and each denial by a policy or webhook that is not `Invalid`
+        ├── NotFound            404 from the API server itself
+        ├── Conflict            409 the object changed, or a precondition failed
+        │   └── AlreadyExists   409 on a create
+        ├── Gone                410 the requested version is too old; list again
+        ├── Invalid             422 (and 400, 413), with the invalid fields
+        ├── TooManyRequests     429, with the seconds to wait
+        └── ServerError         5xx
+
+A redirect, or a 404 from a proxy, is a plain ApiError.
 
 `str()` of each is one line with the request and the server's reason.
 """
@@ -103,7 +111,11 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The request is not allowed (403); `by_role` is whether a right is missing."""
+    """The request is not allowed (403); `by_role` is whether a right is missing.
+
+    A policy or webhook that denies the request chooses the code of the answer, 404 or 409 for
+    example. That code says nothing about the object, so such a denial is a `Forbidden` too.
+    """
 
     @property
     def by_role(self) -> bool:
@@ -146,6 +158,17 @@ _BY_ADMISSION = re.compile(
     re.IGNORECASE,
 )
 """Matches the message if admission, not authorization, forbids the request."""
+_DENIED = re.compile(
+    r'^admission webhook "[^"]*" denied the request\b'
+    # The name of an object has no quotes and no spaces, and neither has its resource.
+    r"|^\S+ \"[^\"]*\" is forbidden: ValidatingAdmissionPolicy '[^']*'.* denied request\b",
+    re.DOTALL,
+)
+"""Matches the message if a policy or webhook denies the request.
+
+It matches from the start: the message of a conflict quotes the names of field managers, and
+anybody can choose such a name.
+"""
 _FIELD = re.compile(r"(?<!\S)(\.?[\w-]+(?:[.\[][\w\]-]*)*): ")
 """A field before a colon: `.spec.password: expected string`."""
 _NAMES = re.compile(r"[.\[\]]+")
@@ -160,6 +183,8 @@ _BY_CODE: dict[int, type[ApiError]] = {
     422: Invalid,
     429: TooManyRequests,
 }
+_ABOUT_OBJECT = (Unauthorized, NotFound, Conflict, Gone)
+"""Errors that say something about the object or the caller, if the API server itself sends them."""
 _UNKNOWN_PATH = b"404 page not found"
 """The API server's answer, in place of a Status, for a kind that it does not serve."""
 
@@ -187,12 +212,19 @@ def error_from_status(
 ) -> ApiError:
     """The exception for a Status in an answer or in a watch."""
     kind = _BY_CODE.get(status.code, ServerError if status.code >= 500 else ApiError)
+    if kind in _ABOUT_OBJECT and denied_by_policy(status.message):
+        kind = Forbidden
     quotes = kind in (Invalid, ServerError, ApiError)
     if quotes and (is_secret(path) or _is_about_secret(status)):
         status = _unquoted(status)
     if kind is Conflict and status.reason == "AlreadyExists":
         kind = AlreadyExists
     return kind(method, path, status, seconds(retry_after))
+
+
+def denied_by_policy(message: str) -> bool:
+    """Whether an admission policy or webhook denies the request, according to the message."""
+    return _DENIED.search(message) is not None
 
 
 def _is_about_secret(status: Status) -> bool:

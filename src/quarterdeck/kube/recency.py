@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from quarterdeck.kube.backoff import Backoff, Retries
+from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.kube.cache import Cache
 from quarterdeck.kube.client import PAGE_SIZE
 from quarterdeck.kube.errors import KubeError, NotFound

@@ -13,7 +13,8 @@ forms than a list can have.
 
 When in doubt a value is hidden: it can be read elsewhere, but a secret in a log cannot be taken
 back. managedFields are left out too, because they are longer than the rest. Every step is linear in
-the size of the body, which is bounded: this runs in the event loop.
+the size of the body, which is bounded. A body of up to MAX_IN_LOOP bytes is looked through in the
+event loop.
 """
 
 import re
@@ -25,6 +26,8 @@ MAX_LOGGED = 10_000
 """The most characters of a body that are logged."""
 MAX_PARSED = 200_000
 """The most bytes of a body that are parsed; of a longer body only the size is logged."""
+MAX_IN_LOOP = 20_000
+"""The most bytes of a body that the event loop looks through; a larger one goes to a thread."""
 MAX_TEXT = 253
 """The most characters of a text that is shown: the longest name."""
 HIDDEN = "<hidden>"

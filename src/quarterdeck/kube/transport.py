@@ -16,8 +16,8 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.kube.auth import renewals
-from quarterdeck.kube.backoff import Backoff, Retries
 from quarterdeck.kube.connection import Connection
 from quarterdeck.kube.connection_pool import ConnectionPool
 from quarterdeck.kube.errors import (
@@ -32,7 +32,7 @@ from quarterdeck.kube.errors import (
 )
 from quarterdeck.kube.http_connection import Head, HttpConnection
 from quarterdeck.kube.metrics import RequestMetrics
-from quarterdeck.kube.redact import loggable
+from quarterdeck.kube.redact import MAX_IN_LOOP, loggable
 from quarterdeck.kube.server_clock import ServerClock
 from quarterdeck.log import enabled, get_logger
 
@@ -137,7 +137,7 @@ class Transport:
                     self._pool.release(http)
             self._note_answer(head, exchange)
         if enabled(6):
-            _log_exchange(request, head.status, body, time.monotonic() - started)
+            await _log_exchange(request, head.status, body, time.monotonic() - started)
         _expect(request, head, body)
         return body
 
@@ -265,7 +265,7 @@ def _expect(request: HttpRequest, head: Head, body: bytes = b"") -> None:
         )
 
 
-def _log_exchange(request: HttpRequest, status: int, body: bytes, took: float) -> None:
+async def _log_exchange(request: HttpRequest, status: int, body: bytes, took: float) -> None:
     fields: dict[str, Any] = {
         "method": request.method,
         "path": request.target,
@@ -273,6 +273,16 @@ def _log_exchange(request: HttpRequest, status: int, body: bytes, took: float) -
         "ms": round(took * 1000, 1),
     }
     if enabled(8):
-        fields["sent"] = loggable(request.path, request.body)
-        fields["received"] = loggable(request.path, body)
+        fields["sent"] = await _loggable(request.path, request.body)
+        fields["received"] = await _loggable(request.path, body)
     log.v(6).info("request", **fields)
+
+
+async def _loggable(path: str, body: bytes) -> str:
+    """The body without secrets; a large one is looked through in a thread.
+
+    In the event loop it would delay everything else, such as the renewal of the Lease.
+    """
+    if len(body) <= MAX_IN_LOOP:
+        return loggable(path, body)
+    return await asyncio.to_thread(loggable, path, body)

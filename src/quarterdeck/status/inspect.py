@@ -5,9 +5,10 @@ decides the state of an operator.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from quarterdeck.api.meta import Object
+from quarterdeck.controller.cache_tasks import running_caches
 from quarterdeck.kube import Cache, Client, NotFound
 from quarterdeck.status.health import OperatorHealth, health_of, worst_first
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
@@ -47,11 +48,13 @@ async def operators(
 
 async def watch(
     client: Client,
+    show: Callable[[list[OperatorHealth]], None],
+    *,
     name: str | None = None,
     refresh: float | None = None,
     keeps: Keeps = _unknown,
-) -> AsyncGenerator[list[OperatorHealth], None]:
-    """The operators now, and again at each change or after `refresh` seconds.
+) -> None:
+    """Show the operators now, and again at each change or after `refresh` seconds, until cancelled.
 
     It waits for an operator that does not exist yet.
     """
@@ -61,20 +64,15 @@ async def watch(
         client, PLAIN_CLUSTER_OPERATORS, name=name or "", keep_all_managed_fields=True
     )
     cache.subscribe(lambda _: changed.set())
-    running = asyncio.create_task(cache.run())
-    try:
-        await cache.wait_synced()
+    async with running_caches(cache):
         shown = None
         while True:
             changed.clear()
             found = await _judged(cache.list(), keeps)
             if found != shown or refresh is not None:
-                yield found
+                show(found)
                 shown = found
             await _wait(changed, refresh)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def _list(client: Client) -> list[Object]:

@@ -121,8 +121,11 @@ class Reporter:
         """Write the status if it differs, unless the object is being deleted."""
         if current["metadata"].get("deletionTimestamp"):
             return
-        whole = completed(report, self._manager.release_version, self._manager.home)
-        status = desired_status(current.get("status") or {}, whole, self._manager.now())
+        manager = self._manager
+        whole = completed(
+            report, manager.release_version, manager.home.namespace, manager.lease_key
+        )
+        status = desired_status(current.get("status") or {}, whole, manager.now())
         await self._operators.set_status(current, status)
 
     def _report(self) -> tuple[Report | None, float | None]:
@@ -145,16 +148,16 @@ class Reporter:
         return made
 
 
-def completed(report: Report, release: str, home: Key) -> Report:
+def completed(report: Report, release: str, namespace: str, lease: Key | None) -> Report:
     """The report with the operator's release version, namespace and Lease added."""
-    related = [reference_to_namespace(home.namespace)]
-    if home.name:
+    related = [reference_to_namespace(namespace)]
+    if lease is not None:
         related.append(
             ObjectReference(
                 group=LEASES.group,
                 resource=LEASES.plural,
-                namespace=home.namespace,
-                name=home.name,
+                namespace=lease.namespace,
+                name=lease.name,
             )
         )
     versions = report.versions

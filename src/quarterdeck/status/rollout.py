@@ -2,6 +2,10 @@
 
 An object of any other kind is ready when it exists. The message has the progress of a roll-out, and
 changes with it, so that a caller can detect a roll-out without progress.
+
+Roll-outs are judged as by `kubectl rollout status`, with two additions: pods that the server
+refuses are a failure at once, not after the progress deadline, and objects whose pods somebody
+replaces by hand (OnDelete), which kubectl does not judge, are ready when their pods are.
 """
 
 from typing import Any, TypeAlias
@@ -62,14 +66,15 @@ def deployment(live: Object) -> Outcome:
         int(status.get(field) or 0)
         for field in ("updatedReplicas", "availableReplicas", "replicas")
     )
-    if updated >= wanted and available >= updated and there <= updated:
+    progressing = conditions.get("Progressing", {})
+    is_late = progressing.get("reason") == "ProgressDeadlineExceeded"
+    if updated >= wanted and available >= updated and there <= updated and not is_late:
         return DONE
     counts = f"{available} of {wanted} replicas are available, {updated} up to date"
-    progressing = conditions.get("Progressing", {})
     failure = conditions.get("ReplicaFailure", {})
     if failure.get("status") == "True":
         return Failed("DeploymentNotReady", f"{counts}: {_reason(failure)}")
-    if progressing.get("status") == "False":
+    if is_late or progressing.get("status") == "False":
         message = f"{counts}: {_reason(progressing)}; look at the pods of the Deployment"
         return Failed("DeploymentNotReady", message)
     if (live.get("spec") or {}).get("paused"):
@@ -97,7 +102,7 @@ def daemon_set(live: Object) -> Outcome:
 
 
 def stateful_set(live: Object) -> Outcome:
-    """A StatefulSet is ready when all replicas are available and up to date.
+    """A StatefulSet is ready when all replicas are ready and up to date.
 
     Replicas below the partition of its update strategy need not be up to date.
     """
@@ -108,13 +113,10 @@ def stateful_set(live: Object) -> Outcome:
     wanted = spec.get("replicas", 1)
     rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     latest = 0 if _is_updated_by_hand(live) else wanted - int(rolling.get("partition") or 0)
-    updated, available, there = (
-        int(status.get(field) or 0)
-        for field in ("updatedReplicas", "availableReplicas", "replicas")
-    )
-    if updated >= latest and available >= wanted and there <= wanted:
+    updated, ready = (int(status.get(field) or 0) for field in ("updatedReplicas", "readyReplicas"))
+    if updated >= latest and ready >= wanted:
         return DONE
-    counts = f"{available} of {wanted} replicas are available, {updated} up to date"
+    counts = f"{ready} of {wanted} replicas are ready, {updated} up to date"
     return Waiting("StatefulSetNotReady", counts)
 
 

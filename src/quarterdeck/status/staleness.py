@@ -6,12 +6,13 @@ is stale all the same.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import parse_time
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 
 CHECKED = ("Available", "Progressing", "Degraded", "Upgradeable")
@@ -56,17 +57,6 @@ def plain_conditions(conditions: Iterable[Object]) -> Iterator[PlainCondition]:
         )
 
 
-def parse_time(value: object) -> datetime | None:
-    """A time in the API's format; None for anything else."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def is_stale(
     conditions: Iterable[_ConditionLike], *, keep_upgradeable_false: bool | None = None
 ) -> bool:
@@ -85,6 +75,17 @@ def is_stale(
         _forbids_upgrades(one) and (keep_upgradeable_false or _precedes(one, with_verdict))
         for one in others
     )
+
+
+def lacks_report(conditions: Iterable[_ConditionLike], *needed: str) -> bool:
+    """Whether the operator is stale, or a condition of a needed type carries the verdict.
+
+    An operator that writes one condition after a verdict is not stale, but its other conditions
+    are still unknown.
+    """
+    found = tuple(conditions)
+    unknown = any(one.type in needed and is_verdict(one.status, one.message) for one in found)
+    return unknown or is_stale(found)
 
 
 def depends_on_keeping(conditions: Iterable[_ConditionLike]) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.status.staleness import CHECKED, parse_time, plain_conditions
+from quarterdeck.api.times import parse_time
+from quarterdeck.status.staleness import CHECKED, plain_conditions
 from quarterdeck.status.staleness_marks import is_marked
 
 CHECKER = "quarterdeck-staleness"

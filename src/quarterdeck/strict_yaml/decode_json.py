@@ -87,7 +87,8 @@ def _check_json_limits(value: Any) -> None:
             raise RefusedError(0, *TOO_LARGE)
         keys = (key for node in level if isinstance(node, dict) for key in node)
         texts = (node for node in level if isinstance(node, str))
-        if any(map(_SURROGATE.search, chain(texts, keys))):
+        # Most texts are ASCII, which Python knows of a text without looking through it.
+        if any(not text.isascii() and _SURROGATE.search(text) for text in chain(texts, keys)):
             raise RefusedError(0, "half of a surrogate pair", "write the whole character")
         level = [
             child

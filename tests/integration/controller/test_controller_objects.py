@@ -11,6 +11,7 @@ from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, SECRETS, Key, Object
 from quarterdeck.api.samples_v1alpha1 import NOTES, NoteSpec, NoteStatus
 from quarterdeck.controller import Objects, key_of, owned_by
 from quarterdeck.kube import AlreadyExists, Client, Conflict
+from quarterdeck.testing.waiting import eventually_async
 
 
 async def settle(objects: Objects[Any], desired: Object) -> Any:
@@ -161,6 +162,24 @@ async def test_a_stale_view_of_a_changed_object_is_refused(
         with pytest.raises(Conflict):
             await stale.ensure(config_map(namespace, a="2"))
     assert (await admin.get(CONFIG_MAPS, "x", namespace))["data"] == {"a": "theirs"}
+
+
+async def test_a_write_that_was_decided_on_an_older_object_is_refused(
+    writer: Writer, namespace: str, admin: Client
+) -> None:
+    """Even if the cache has the newer one; without `seen`, that one counts."""
+    await admin.create(CONFIG_MAPS, config_map(namespace, a="1"))
+    async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
+        seen = config_maps.get(Key(namespace, "x"))
+        await admin.patch(CONFIG_MAPS, "x", {"data": {"a": "theirs"}}, namespace)
+        await eventually_async(
+            lambda: config_maps.get(Key(namespace, "x")) is not seen, "the cache has the change"
+        )
+        with pytest.raises(Conflict):
+            await config_maps.ensure(config_map(namespace, a="2"), seen=seen)
+        assert (await admin.get(CONFIG_MAPS, "x", namespace))["data"] == {"a": "theirs"}
+        await config_maps.ensure(config_map(namespace, a="2"))
+    assert (await admin.get(CONFIG_MAPS, "x", namespace))["data"] == {"a": "2"}
 
 
 async def test_a_stale_view_of_a_deleted_object_does_not_bring_it_back(

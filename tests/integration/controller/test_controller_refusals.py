@@ -12,9 +12,9 @@ from tests.objects import config_map, note
 
 from quarterdeck.api.meta import CONFIG_MAPS, EVENTS, SECRETS, Key, Object, foreign
 from quarterdeck.api.samples_v1alpha1 import NOTES
+from quarterdeck.backoff import Backoff
 from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, StatusWriter, Watch
 from quarterdeck.kube import Client, KubeError, LabelSelector, load_kubeconfig
-from quarterdeck.kube.backoff import Backoff
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.operators.sample.controller import desired_status
 from quarterdeck.testing.audit import writes_by

@@ -606,6 +606,26 @@ async def test_an_own_write_is_in_the_cache_when_it_is_answered(
         assert list(follower.deletions.values()) == [1]
 
 
+async def test_a_field_selector_holds_for_lists_watches_and_own_writes(
+    kubeconfig: Path, namespace: str
+) -> None:
+    """Only the server evaluates it, so an object of our own comes with its event."""
+    async with Client(load_kubeconfig(kubeconfig)) as client:
+        await make(client, namespace, "before", "two")
+        selector = "metadata.name!=two,metadata.name!=kube-root-ca.crt"
+        async with following(client, namespace, field_selector=selector) as selected:
+            assert {key.name for key in selected.known} == {"before"}
+            await make(client, namespace, "one")
+            await eventually(lambda: {key.name for key in selected.known} == {"before", "one"})
+            for name in ("one", "two"):
+                changed = {"data": {"text": "changed"}}
+                await client.patch(CONFIG_MAPS, name, changed, namespace)
+            assert {key.name for key in selected.known} == {"before", "one"}
+            one = selected.cache.get(Key(namespace, "one"))
+            assert one is not None
+            assert one["data"] == {"text": "changed"}
+
+
 async def test_selectors_and_names_also_hold_for_own_writes(
     kubeconfig: Path, namespace: str
 ) -> None:

@@ -27,6 +27,7 @@ from tests.integration.kube.scripted_server import (
 )
 
 from quarterdeck.api.meta import CONFIG_MAPS, Key, Object, Resource, TypedObject
+from quarterdeck.backoff import Backoff
 from quarterdeck.kube import (
     ApiError,
     Cache,
@@ -36,7 +37,6 @@ from quarterdeck.kube import (
     ServerError,
     UnexpectedAnswer,
 )
-from quarterdeck.kube.backoff import Backoff
 from quarterdeck.kube.cache import WATCH_TIMEOUT
 from quarterdeck.kube.client import WATCH_END_GRACE_PERIOD
 from quarterdeck.kube.connection_pool import Sockets

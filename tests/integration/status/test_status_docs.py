@@ -33,12 +33,12 @@ def status(ago: timedelta, *but: Any, version: str = "4.7.0") -> dict[str, Any]:
 
 
 def sample_status() -> dict[str, Any]:
-    home = Key("quarterdeck-sample", "sample-operator")
+    lease = Key("quarterdeck-sample", "sample-operator")
     report = Report(
         conditions=standard_conditions(), related_objects=(all_of(NOTES),), at_release_version=True
     )
     now = datetime.now(UTC) - timedelta(seconds=31)
-    said = desired_status({}, completed(report, "4.7.0", home), now)
+    said = desired_status({}, completed(report, "4.7.0", lease.namespace, lease), now)
     for one in said["conditions"]:
         one["message"] = verdict_message("", one["status"], 1200)
         one["status"] = "Unknown"

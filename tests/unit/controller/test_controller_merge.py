@@ -43,6 +43,12 @@ def test_the_patch_turns_old_into_new(old: dict[str, Any], new: dict[str, Any]) 
     assert without_nulls(merged(old, merge_patch(old, new))) == without_nulls(new)
 
 
+@given(old=objects, new=objects)
+def test_a_patched_value_needs_no_patch(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Also if a null that the patch could not carry is missing in it."""
+    assert merge_patch(merged(old, merge_patch(old, new)), new) == {}
+
+
 @given(same=objects)
 def test_equal_values_need_no_patch(same: dict[str, Any]) -> None:
     assert merge_patch(same, dict(same)) == {}

@@ -1,5 +1,7 @@
 """Bytes to objects, the malformed ones too."""
 
+import sys
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -113,6 +115,19 @@ def test_managed_fields_are_trimmed(managers: list[str] | None, kept: list[str])
     plain = Codec(GADGETS.plain, managers=managers)
     meta = plain.listing(body).items[0]["metadata"]
     assert [m["manager"] for m in meta.get("managedFields", [])] == kept
+
+
+@pytest.mark.parametrize("managers", [None, ["us"]])
+def test_a_cached_object_does_not_hold_the_bytes_that_it_came_in(
+    managers: list[str] | None,
+) -> None:
+    """One object of a list would keep the whole list in memory."""
+    codec = Codec(GADGETS, managers=managers)
+    body = gadget_list({"resourceVersion": "1"}, [gadget("a"), gadget("b")])
+    holders = sys.getrefcount(body)
+    items = codec.listing(body).items
+    assert items[0].metadata.managed_fields[0].fields
+    assert sys.getrefcount(body) == holders
 
 
 def test_trimming_an_answer_leaves_the_callers_object_alone() -> None:

@@ -481,6 +481,36 @@ def test_a_refusal_is_an_exception_of_its_kind(
     assert error.retry_after == 3
 
 
+POLICY = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 409, 410])
+@pytest.mark.parametrize("reason", ["NotFound", "Conflict", "AlreadyExists", ""])
+@pytest.mark.parametrize(
+    "message",
+    [
+        'admission webhook "w.example.com" denied the request: no',
+        'admission webhook "w.example.com" denied the request without explanation',
+        f'things.example.com "it" is forbidden: {POLICY}',
+    ],
+)
+def test_a_denial_says_nothing_about_the_object_whatever_its_code(
+    code: int, reason: str, message: str
+) -> None:
+    """A webhook's 404 does not make an object gone, and its 409 does not make it changed."""
+    status = {"kind": "Status", "reason": reason, "message": message}
+    error = api_error("PUT", "/path", code, msgspec.json.encode(status))
+    assert type(error) is Forbidden
+    assert not error.by_role
+
+
+def test_a_field_manager_cannot_call_itself_a_denial() -> None:
+    name = 'admission webhook \\"w\\" denied the request'
+    message = f'Apply failed with 1 conflict: conflict with "{name}": .spec.size'
+    status = {"kind": "Status", "reason": "Conflict", "message": message}
+    assert type(api_error("PATCH", "/path", 409, msgspec.json.encode(status))) is Conflict
+
+
 def test_an_answer_that_is_no_status_is_quoted() -> None:
     error = api_error("GET", "/path", 502, b"<html>\n<h1>Bad gateway</h1>")
     assert str(error) == "GET /path: 502: <html> <h1>Bad gateway</h1>"

@@ -153,24 +153,23 @@ def test_what_is_retired_goes() -> None:
 
 def test_every_operator_names_its_namespace_and_its_lease_if_it_has_one() -> None:
     report = Report(conditions=(), related_objects=(all_of(NOTES),))
-    leading = completed(report, "", Key("home", "sample-operator")).related_objects
+    leading = completed(report, "", "home", Key("leases-here", "sample-operator")).related_objects
     assert [(it.resource, it.namespace, it.name) for it in leading] == [
         ("namespaces", None, "home"),
-        ("leases", "home", "sample-operator"),
+        ("leases", "leases-here", "sample-operator"),
         ("notes", None, ""),
     ]
-    alone = completed(report, "", Key("home", "")).related_objects
+    alone = completed(report, "", "home", None).related_objects
     assert [it.resource for it in alone] == ["namespaces", "notes"]
 
 
 def test_the_version_moves_only_when_the_release_runs() -> None:
     at_old = {"versions": [{"name": "operator", "version": "1"}]}
-    home = Key("home", "")
-    rolling = completed(Report(conditions=()), "2", home)
+    rolling = completed(Report(conditions=()), "2", "home", None)
     assert reported(rolling, at_old)["versions"] == at_old["versions"]
-    arrived = completed(Report(conditions=(), at_release_version=True), "2", home)
+    arrived = completed(Report(conditions=(), at_release_version=True), "2", "home", None)
     assert reported(arrived, at_old)["versions"] == [{"name": "operator", "version": "2"}]
-    unknown = completed(Report(conditions=(), at_release_version=True), "", home)
+    unknown = completed(Report(conditions=(), at_release_version=True), "", "home", None)
     assert reported(unknown, at_old)["versions"] == at_old["versions"]
 
 

@@ -1,4 +1,9 @@
-"""How long to wait after a failure: twice as long each time, with jitter. Pure: takes the dice."""
+"""How long to wait after a failure: twice as long each time. Pure: takes the dice.
+
+Everything that retries or restarts takes its delays from here: requests, watches, the work queue,
+the components of a local cluster, the containers of its node. It imports nothing of the project, so
+that what must stay small can use it too.
+"""
 
 import random
 from collections.abc import Callable
@@ -21,6 +26,33 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         # 2.0 ** 1024 overflows; by the 60th failure any limit has been reached.
         whole = min(self.limit, self.base * 2.0 ** min(failures - 1, 60))
         return whole * (1 - self.jitter * dice())
+
+
+class RestartBackoff(msgspec.Struct, frozen=True, kw_only=True):
+    """The back-off of something that should run and has ended: a long run resets it.
+
+    It has no jitter: its delay is shown to the user.
+    """
+
+    first: float
+    """Seconds before the first restart that is delayed."""
+    maximum: float
+    """The longest delay in seconds."""
+    reset: float
+    """A run of at least this many seconds resets the back-off."""
+    at_once: int = 0
+    """How many restarts in a row have no delay."""
+
+    def crashes(self, before: int, lasted: float) -> int:
+        """The crashes in a row after a run of this length, with those before it."""
+        return 1 if lasted >= self.reset else before + 1
+
+    def delay(self, crashes: int) -> float:
+        """Seconds to wait after this many crashes in a row."""
+        if crashes <= self.at_once:
+            return 0.0
+        doubling = Backoff(base=self.first, limit=self.maximum, jitter=0.0)
+        return doubling.delay(crashes - self.at_once, lambda: 0.0)
 
 
 class Retries:
