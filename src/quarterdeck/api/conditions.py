@@ -21,14 +21,14 @@ class ConditionStatus(StrEnum):
 
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_TYPE = rf"^({_LABEL}(\.{_LABEL})*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+TYPE_PATTERN = rf"^({_LABEL}(\.{_LABEL})*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
 _REASON = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
 class Condition(Part):
     """One aspect of an object's state: whether it holds, since when, and why."""
 
-    type: Annotated[str, text(max_length=316, pattern=_TYPE)]
+    type: Annotated[str, text(max_length=316, pattern=TYPE_PATTERN)]
     """The aspect in CamelCase, optionally with a domain: `Ready`, `example.com/Ready`."""
 
     status: Annotated[str, one_of(ConditionStatus)]

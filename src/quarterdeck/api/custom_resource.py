@@ -47,6 +47,14 @@ def condition_column(
 AGE = Column("Age", ".metadata.creationTimestamp", "Time since the object was created.", "date")
 
 
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields behind `kubectl scale`, each as a path."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+
 class CustomResource(Resource[T], Generic[T], frozen=True, kw_only=True):
     """A kind whose CRD is generated from its type."""
 
@@ -58,6 +66,8 @@ class CustomResource(Resource[T], Generic[T], frozen=True, kw_only=True):
     """CEL rules about the whole object; of its metadata they can read only `self.metadata.name`."""
     profiles: tuple[str, ...] = ()
     """The cluster profiles whose payload includes the CRD; empty if no payload does."""
+    scale: Scale | None = None
+    """The fields of the subresource `scale`; None if there is none."""
     feature_gate: str | None = None
     """The feature gate that must be enabled for a payload to include the CRD."""
 

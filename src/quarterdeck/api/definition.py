@@ -65,11 +65,23 @@ def _version(resource: CustomResource[Any]) -> Object:
         "schema": {"openAPIV3Schema": root_schema(resource)},
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": subresources(resource),
     }
     if resource.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in resource.columns]
     return version
+
+
+def subresources(resource: CustomResource[Any]) -> Object:
+    """The subresources of a kind: its status, and its scale if it has one."""
+    if resource.scale is None:
+        return {"status": {}}
+    scale = {
+        "specReplicasPath": resource.scale.spec_replicas,
+        "statusReplicasPath": resource.scale.status_replicas,
+        "labelSelectorPath": resource.scale.selector,
+    }
+    return {"scale": scale, "status": {}}
 
 
 def root_schema(resource: CustomResource[Any]) -> Schema:

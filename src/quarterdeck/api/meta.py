@@ -179,9 +179,13 @@ NAMESPACES = foreign("v1", "Namespace", "namespaces", namespaced=False)
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """The namespaces of every cluster."""
 SERVICE_ACCOUNTS = foreign("v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+SERVICES = foreign("v1", "Service", "services", namespaced=True)
 DEPLOYMENTS = foreign("apps/v1", "Deployment", "deployments", namespaced=True)
 LEASES = foreign("coordination.k8s.io/v1", "Lease", "leases", namespaced=True)
 EVENTS = foreign("events.k8s.io/v1", "Event", "events", namespaced=True)
+INGRESS_CLASSES = foreign(
+    "networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False
+)
 CRDS = foreign(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",

@@ -84,6 +84,15 @@ def validation(rule: ValidationRule) -> dict[str, str]:
     return written
 
 
+KUBERNETES_TYPE = "x-quarterdeck-kubernetes-type"
+"""The keyword of `kubernetes_type`, which `structural` replaces by the schema."""
+
+
+def kubernetes_type(name: str) -> Meta:
+    """An object of this type of Kubernetes, such as `EnvVar`; see `kubernetes_types`."""
+    return Meta(extra_json_schema={KUBERNETES_TYPE: name})
+
+
 LIST_SET = Meta(extra_json_schema={"x-kubernetes-list-type": "set"})
 """A list of scalars without duplicates, each owned by itself."""
 

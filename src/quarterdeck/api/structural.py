@@ -10,6 +10,8 @@ from typing import Any
 import msgspec.inspect as mi
 
 from quarterdeck.api.docstrings import class_description, field_description
+from quarterdeck.api.kubernetes_types import kubernetes_schema
+from quarterdeck.api.schema import KUBERNETES_TYPE
 
 Schema = dict[str, Any]
 
@@ -54,7 +56,9 @@ def _field_schema(cls: type, field: mi.Field, path: str) -> Schema:
 def _schema(type_: mi.Type, path: str) -> Schema:
     match type_:
         case mi.Metadata(type=inner, extra_json_schema=marked):
-            return _schema(inner, path) | (marked or {})
+            schema = _schema(inner, path) | (marked or {})
+            name = schema.pop(KUBERNETES_TYPE, "")
+            return schema | kubernetes_schema(name) if name else schema
         case mi.UnionType(types=types):
             return _optional_schema(types, path)
         case mi.StrType():
@@ -63,6 +67,8 @@ def _schema(type_: mi.Type, path: str) -> Schema:
             return {"type": "boolean"}
         case mi.IntType():
             return {"type": "integer", "format": "int64"}
+        case mi.FloatType():
+            return {"type": "number"}
         case mi.DateTimeType():
             return {"type": "string", "format": "date-time"}
         case mi.ListType(item_type=item) | mi.VarTupleType(item_type=item):

@@ -12,6 +12,17 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse_time(value: object) -> datetime | None:
+    """A time in the API's format; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
 def parse_duration(text: str, *, zero: bool = False) -> timedelta | None:
     """The duration in the text; None if the text has none, or if it is zero and `zero` is False."""
     parts = _PART.findall(text)

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from tests.kubernetes_schemas import is_kubernetes_type
 
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition import root_schema
 from quarterdeck.api.kinds import KINDS
+from quarterdeck.api.operators_v1alpha1 import SUBSCRIPTIONS
 from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.localcluster.controlplane import ControlPlane
 
@@ -28,8 +30,17 @@ Place = tuple[str | int, ...]
 
 ABSENT = object()
 DIRECTORY = Path(__file__).parent / "good_objects"
-WRONG_TYPE = {"string": 7, "integer": "many", "boolean": "yes", "object": "flat", "array": "flat"}
+WRONG_TYPE = {
+    "string": 7,
+    "integer": "many",
+    "number": "some",
+    "boolean": "yes",
+    "object": "flat",
+    "array": "flat",
+}
 RULES = "x-kubernetes-validations"
+EXCLUSIVE = {("Subscription", "spec.name"), ("Subscription", "spec.package")}
+"""Exactly one of the two: the last test tries them."""
 
 
 class Field(NamedTuple):
@@ -39,6 +50,8 @@ class Field(NamedTuple):
     place: Place
     schema: Schema
     required: bool
+    in_union: bool = False
+    """Whether a rule ties it to the fields beside it: `test_crds_rules` tries those."""
 
     @property
     def nullable(self) -> bool:
@@ -60,12 +73,20 @@ class Trial(NamedTuple):
 
 
 @cache
-def good_object(kind: CustomResource[Any]) -> Object:
-    """An object with a value in every field; not to be changed."""
+def good_objects(kind: CustomResource[Any]) -> list[Object]:
+    """Objects with a value in every field, not to be changed; several if fields exclude others."""
     path = DIRECTORY / f"{kind.plural}.yaml"
     # Through JSON, so that nothing is shared between the places of a YAML alias.
-    good: Object = json.loads(json.dumps(yaml.load(path.read_bytes(), yaml.CSafeLoader)))
+    good: list[Object] = json.loads(
+        json.dumps(list(yaml.load_all(path.read_bytes(), yaml.CSafeLoader)))
+    )
     return good
+
+
+def good_object(kind: CustomResource[Any], place: Place = ()) -> Object:
+    """The first good object that has a value at this place."""
+    having = (one for one in good_objects(kind) if value_at(one, place) is not ABSENT)
+    return next(having, good_objects(kind)[0])
 
 
 def value_at(thing: Any, place: Place) -> Any:
@@ -94,16 +115,21 @@ def fields(kind: CustomResource[Any]) -> Iterator[Field]:
     """Every field of a kind that a user or an operator can write."""
     root = root_schema(kind)
     for part in ("spec", "status"):
-        required = part in root["required"]
-        yield from below(Field(kind, (part,), root["properties"][part], required))
+        required = part in root.get("required", [])
+        for field in below(Field(kind, (part,), root["properties"][part], required)):
+            if (kind.kind, field.path) not in EXCLUSIVE:
+                yield field
 
 
 def below(field: Field) -> Iterator[Field]:
     yield field
     schema = field.schema
+    if is_kubernetes_type(schema):
+        return  # Pods have the same fields.
     for name, inner in schema.get("properties", {}).items():
         required = name in schema.get("required", [])
-        yield from below(Field(field.kind, (*field.place, name), inner, required))
+        place = (*field.place, name)
+        yield from below(Field(field.kind, place, inner, required, in_union=RULES in schema))
     if "items" in schema:
         yield from below(Field(field.kind, (*field.place, 0), schema["items"], False))
 
@@ -113,9 +139,11 @@ def trials(field: Field, good: Any) -> Iterator[Trial]:
     schema = field.schema
     type_ = schema.get("format", "string") if schema["type"] == "string" else schema["type"]
     yield Trial(WRONG_TYPE[schema["type"]], f"must be of type {type_}")
+    if field.in_union:
+        return
     if isinstance(field.place[-1], int):
         yield Trial(None, f"must be of type {type_}")
-    elif field.required:
+    elif field.required and "default" not in schema:
         yield Trial(ABSENT, "Required value")
         yield Trial(None, None if field.nullable else "Required value")
     else:
@@ -160,7 +188,7 @@ def list_trials(schema: Schema, good: list[Any]) -> Iterator[Trial]:
             good[0] | {key: f"{key}{number}" for key in keys} if keys else good[0]
             for number in range(schema["maxItems"] + 1)
         ]
-        yield Trial(many, f"must have at most {schema['maxItems']} items")
+        yield Trial(many, f"must have at most {schema['maxItems']} item")
         if RULES not in schema:
             yield Trial(many[1:])
 
@@ -237,8 +265,11 @@ def fault(field: Field, trial: Trial, answer: ComponentResponse) -> str | None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
 def test_the_good_object_has_every_field(kind: CustomResource[Any]) -> None:
     """Otherwise a field would go untried."""
-    good = good_object(kind)
-    missing = [field.path for field in fields(kind) if value_at(good, field.place) is ABSENT]
+    missing = [
+        field.path
+        for field in fields(kind)
+        if value_at(good_object(kind, field.place), field.place) is ABSENT
+    ]
     assert missing == []
 
 
@@ -249,7 +280,7 @@ def test_the_good_object_has_every_field(kind: CustomResource[Any]) -> None:
 )
 def test_a_field_accepts_what_is_good_and_refuses_the_rest_by_name(api: Api, field: Field) -> None:
     """Types, enums, bounds, patterns, formats, required fields, nulls, defaults, duplicates."""
-    kind, good = field.kind, good_object(field.kind)
+    kind, good = field.kind, good_object(field.kind, field.place)
     tried = [
         (trial, changed(good, field.place, trial.value))
         for trial in trials(field, value_at(good, field.place))
@@ -265,9 +296,34 @@ def test_a_field_accepts_what_is_good_and_refuses_the_rest_by_name(api: Api, fie
     assert [line for line in found if line] == []
 
 
+def keeps_unknown_fields(kind: CustomResource[Any]) -> bool:
+    """Whether the kind's spec takes fields of which we do not know: it has more upstream."""
+    spec = root_schema(kind)["properties"]["spec"]
+    return bool(spec.get("x-kubernetes-preserve-unknown-fields"))
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
 def test_an_unknown_field_is_refused_by_name(api: Api, kind: CustomResource[Any]) -> None:
-    """Only where fields are validated strictly, as kubectl does."""
+    """Only where fields are validated strictly, as kubectl does; or it is kept."""
     answer = api.try_to_create(kind, changed(good_object(kind), ("spec", "nonsense"), 1))
+    if keeps_unknown_fields(kind):
+        assert answer.json()["spec"]["nonsense"] == 1
+        return
     assert not answer.ok
     assert 'unknown field "spec.nonsense"' in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "accepted"),
+    [
+        ({"name": "etcd"}, True),
+        ({"package": "etcd"}, True),
+        ({"name": "etcd", "package": "etcd"}, False),
+        ({}, False),
+    ],
+)
+def test_a_subscription_names_its_package_once(api: Api, spec: Object, accepted: bool) -> None:
+    thing = {**good_object(SUBSCRIPTIONS), "spec": spec}
+    answer = api.try_to_create(SUBSCRIPTIONS, thing)
+    assert answer.ok is accepted
+    assert accepted or "give either name or package" in answer.json()["message"]

@@ -8,6 +8,7 @@ import pytest
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, INFRASTRUCTURES
 from quarterdeck.api.custom_resource import CustomResource
+from quarterdeck.api.metal3_v1alpha1 import PROVISIONINGS
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS
 from quarterdeck.localcluster.api_request import ComponentResponse
 from quarterdeck.localcluster.controlplane import ControlPlane
@@ -210,6 +211,19 @@ def test_there_is_one_cluster_version_operator(send: Send, name: str, refused: s
     else:
         assert answer.status == 422
         assert refused in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        pytest.param("provisioning-configuration", None, id="the one"),
+        pytest.param("cluster", "its name must be 'provisioning-configuration'", id="another"),
+    ],
+)
+def test_there_is_one_provisioning(send: Send, name: str, refused: str | None) -> None:
+    answer = send("POST", PROVISIONINGS, made(PROVISIONINGS, {}, name), "")
+    assert answer.ok is (refused is None)
+    assert refused is None or refused in answer.json()["message"]
 
 
 def feature_set(name: str) -> Object:

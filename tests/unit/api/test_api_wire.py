@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.kubernetes_schemas import is_kubernetes_type
 
 from quarterdeck.api import config_v1
 from quarterdeck.api.config_v1 import (
@@ -165,7 +166,9 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Everything that a schema lets through, but for patterns and CEL rules."""
     made: st.SearchStrategy[Any]
     match schema:
-        case {"x-kubernetes-preserve-unknown-fields": True}:
+        case _ if is_kubernetes_type(schema):
+            made = st.dictionaries(st.sampled_from("ab"), st.integers(0, 9), max_size=1)
+        case {"x-kubernetes-preserve-unknown-fields": True} if "properties" not in schema:
             made = st.dictionaries(st.sampled_from("ab"), st.integers(0, 9), min_size=1)
         case {"enum": enum}:
             made = st.sampled_from(enum)
@@ -177,8 +180,12 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             made = st.booleans()
         case {"type": "integer"}:
             made = st.integers(0, 2**63 - 1)
+        case {"type": "number"}:
+            made = st.floats(0, 1e6)
         case {"type": "array", "items": entry}:
             made = st.lists(values(entry), max_size=2)
+        case {"additionalProperties": entry}:
+            made = st.dictionaries(st.sampled_from("ab"), values(entry), max_size=2)
         case _:
             fields = {name: values(field) for name, field in schema.get("properties", {}).items()}
             required = {name: fields.pop(name) for name in schema.get("required", [])}
@@ -191,7 +198,7 @@ def covers(wire: Any, again: Any) -> bool:
     match wire:
         case dict():
             return all(
-                value in (None, []) or (name in again and covers(value, again[name]))
+                value in (None, [], {}) or (name in again and covers(value, again[name]))
                 for name, value in wire.items()
             )
         case list():
