@@ -13,6 +13,7 @@ LABEL_LIMIT = 63
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PROFILE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?")
+_CPU = re.compile(r"[0-9]+m|[0-9]+(\.[0-9]{1,3})?")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _FLAG = re.compile(r"--[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,6 +38,26 @@ def check_profile(field: str, value: str) -> None:
     """Refuse a value that cannot be part of an annotation's name."""
     if not _PROFILE.fullmatch(value):
         raise ValueError(f"{field}: {value!r}: use letters, digits, hyphens, dots, underscores")
+
+
+def check_label_key(field: str, value: str) -> None:
+    """Refuse a value that cannot be the key of a label or a taint."""
+    domain, slash, name = value.rpartition("/")
+    if slash:
+        check_subdomain(field, domain)
+    check_profile(field, name)
+
+
+def check_label_value(field: str, value: str) -> None:
+    """Refuse a value that no label can have; a label's value may be empty."""
+    if value:
+        check_profile(field, value)
+
+
+def check_cpu(field: str, value: str) -> None:
+    """Refuse a value that is not an amount of CPU."""
+    if not _CPU.fullmatch(value):
+        raise ValueError(f"{field}: {value!r}: write it like 10m or 0.5")
 
 
 def check_quantity(field: str, value: str) -> None:

@@ -21,9 +21,11 @@ import msgspec
 from quarterdeck.api.custom_resource import SELF_MANAGED
 from quarterdeck.delivery.checks import (
     LABEL_LIMIT,
+    check_cpu,
     check_distinct,
     check_flag,
     check_label,
+    check_label_key,
     check_line,
     check_path,
     check_profile,
@@ -33,6 +35,7 @@ from quarterdeck.delivery.checks import (
     check_subdomain,
     check_variable,
 )
+from quarterdeck.delivery.placement import NodeLabel
 
 
 class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,12 +86,23 @@ class InPayload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The operator runs from a Deployment, which is also in the payload."""
+    """The operator runs from a Deployment."""
 
     replicas: int = 2
     image: str = "quarterdeck"
     other_images: tuple[str, ...] = ()
     """The images of its operands, as its variables and objects name them; a release has its own."""
+    priority_class: str = ""
+    """The name of its pods' PriorityClass, as `system-cluster-critical`; none if empty."""
+    preferred_nodes: tuple[NodeLabel, ...] = ()
+    """Prefer nodes with one of these labels; `placement.CONTROL_PLANE` for the control plane."""
+    required_nodes: tuple[NodeLabel, ...] = ()
+    """Run only on nodes with one of these labels; on any node if empty."""
+    tolerated_taints: tuple[str, ...] = ()
+    """The keys of taints that its pods tolerate; `placement.CONTROL_PLANE_ROLES` for those of the
+    control plane, without which its nodes are preferred in vain."""
+    cpu: str = "10m"
+    """The CPU request."""
     memory: str = "64Mi"
     """The memory request."""
     memory_limit: str = "512Mi"
@@ -97,13 +111,19 @@ class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     args: tuple[str, ...] = ()
     """In addition to the arguments of every operator."""
     env: tuple[tuple[str, str], ...] = ()
-    in_payload: InPayload = InPayload()
+    in_payload: InPayload | None = InPayload()
+    """None for an operator that is in no payload: an administrator installs it where it is needed,
+    from its own manifests."""
 
     def __post_init__(self) -> None:
         """Refuse values that a Deployment cannot have."""
         check_range("delivery.replicas", self.replicas, 1, 99)
         for image in self.other_images:
             check_line("delivery.other_images", image)
+        if self.priority_class:
+            check_subdomain("delivery.priority_class", self.priority_class)
+        for taint in self.tolerated_taints:
+            check_label_key("delivery.tolerated_taints", taint)
         _check_container(self)
 
 
@@ -116,6 +136,7 @@ class StaticPodDelivery(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The port of its probes and metrics; unique, because the pod uses the host's network."""
     image: str = "quarterdeck"
     container: str = "operator"
+    cpu: str = "10m"
     memory: str = "64Mi"
     memory_limit: str = "256Mi"
     """More than three times the memory of the staleness checker for 1,000 operators."""
@@ -220,7 +241,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """`module:attribute` of each CustomResource that is delivered with it."""
     parts: tuple[PayloadPart, ...] = ()
     rights: tuple[PolicyRule, ...] = ()
-    """In addition to the rights that follow from its `setup` with default settings."""
+    """In addition to the rights that follow from `setup`, with the settings in its Deployment."""
     cluster_admin: bool = False
     """Whether it may do everything, because it applies any object."""
     run_level: int = 50
@@ -276,6 +297,11 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             check_reference("settings or kinds", reference)
 
     @property
+    def is_in_payload(self) -> bool:
+        """Whether a payload has the operator."""
+        return isinstance(self.delivery, Deployed) and self.delivery.in_payload is not None
+
+    @property
     def field_manager(self) -> str:
         """The field manager of the operator's writes."""
         return f"{self.part_of}-{self.name}" if self.part_of else self.account or self.name
@@ -283,6 +309,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_container(delivery: Deployed | StaticPodDelivery) -> None:
     check_line("delivery.image", delivery.image)
+    check_cpu("delivery.cpu", delivery.cpu)
     check_quantity("delivery.memory", delivery.memory)
     check_quantity("delivery.memory_limit", delivery.memory_limit)
     for name, _ in delivery.env:

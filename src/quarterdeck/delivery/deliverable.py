@@ -4,8 +4,11 @@ Declarations are code and data of others. A fault is reported in one sentence an
 operator.
 """
 
+import sys
+import traceback
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration
@@ -24,8 +27,23 @@ def trouble(declared: Declaration) -> str:
         files([declared])
     except (Exception, SystemExit) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"it cannot be set up: {why}"
+        return f"it cannot be set up: {why}{_place(declared, error)}"
     return ""
+
+
+def _place(declared: Declaration, error: BaseException) -> str:
+    """Where in the operator's own package the error was raised; empty if it was not there."""
+    package = sys.modules.get(declared.setup.partition(":")[0].partition(".")[0])
+    file = Path(getattr(package, "__file__", None) or "?")
+    own = file.parent if file.name == "__init__.py" else file
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{one.filename}:{one.lineno}" for one in frames if own in _upwards(one.filename)]
+    return f" ({places[-1]})" if places and places[-1] not in str(error) else ""
+
+
+def _upwards(filename: str) -> list[Path]:
+    """The file and all its directories."""
+    return [Path(filename), *Path(filename).parents]
 
 
 def troubles(operators: Iterable[Declaration]) -> dict[str, str]:

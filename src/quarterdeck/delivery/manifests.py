@@ -1,7 +1,8 @@
 """The objects that run an operator in a cluster, with one pattern for all.
 
 - Probes and metrics are on the pod's own address, so that replicas can share a machine.
-- POD_NAME gives each replica its own identity, POD_NAMESPACE is the namespace of the Lease.
+- POD_NAME gives each replica its own identity, POD_NAMESPACE is its namespace,
+  and that of its Lease.
 - RELEASE_VERSION is the version that the operator reports: a payload sets it, outside a payload
   it is the program's version.
 - The pod has a minute to start; it is ready when caches are synced, live while the event loop runs.
@@ -21,6 +22,7 @@ from quarterdeck.delivery.declaration import (
     StaticPodDelivery,
     load,
 )
+from quarterdeck.delivery.placement import affinity, tolerations
 from quarterdeck.delivery.rights import role_objects
 from quarterdeck.delivery.setting_up import uses
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
@@ -112,6 +114,17 @@ def deployment(declared: Declaration, delivery: Deployed) -> Object:
     )
     container["env"].append({"name": "RELEASE_VERSION", "value": PLACEHOLDER_VERSION})
     labels = {"app": declared.account}
+    pod: Object = {
+        "serviceAccountName": declared.account,
+        **_placement(delivery),
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            # No number: the image has one, and some clusters give each namespace its own.
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -121,11 +134,7 @@ def deployment(declared: Declaration, delivery: Deployed) -> Object:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels | PART_OF},
-                "spec": {
-                    "serviceAccountName": declared.account,
-                    "terminationGracePeriodSeconds": 30,
-                    "containers": [container],
-                },
+                "spec": pod,
             },
         },
     }
@@ -196,12 +205,22 @@ def _named(declared: Declaration) -> Object:
     return {"name": declared.account, "namespace": declared.namespace}
 
 
+def _placement(delivery: Deployed) -> Object:
+    """The priority and the nodes of the pods; without the fields that are not declared."""
+    declared = {
+        "priorityClassName": delivery.priority_class,
+        "affinity": affinity(preferred=delivery.preferred_nodes, required=delivery.required_nodes),
+        "tolerations": tolerations(delivery.tolerated_taints),
+    }
+    return {field: value for field, value in declared.items() if value}
+
+
 def _container(
     delivery: Deployed | StaticPodDelivery, name: str, args: list[str], port: int
 ) -> Object:
     # An operator reads objects of others: the limit protects its node if they are too many.
     resources = {
-        "requests": {"cpu": "10m", "memory": delivery.memory},
+        "requests": {"cpu": delivery.cpu, "memory": delivery.memory},
         "limits": {"memory": delivery.memory_limit},
     }
     fields = {

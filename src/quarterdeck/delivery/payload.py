@@ -11,7 +11,7 @@ from typing import Any
 
 from quarterdeck.api.definition import definition
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed
+from quarterdeck.delivery.declaration import Declaration, Deployed, InPayload
 from quarterdeck.delivery.manifests import (
     account_objects,
     add_host_path,
@@ -29,7 +29,7 @@ SHARED = ("Namespace", "CustomResourceDefinition")
 
 def payload(operators: Iterable[Declaration]) -> dict[str, list[Object]]:
     """The objects of every file of the payload, by the file's name."""
-    delivered = [one for one in operators if isinstance(one.delivery, Deployed)]
+    delivered = [one for one in operators if one.is_in_payload]
     made: dict[str, list[Object]] = {}
     for declared in delivered:
         for name, objects in _files(declared):
@@ -96,7 +96,7 @@ def _annotated(obj: Object, declared: Declaration) -> Object:
 def _deployment(declared: Declaration) -> Object:
     """The Deployment with its additions for a payload."""
     assert isinstance(declared.delivery, Deployed)  # noqa: S101 - no others are in a payload
-    extra = declared.delivery.in_payload
+    extra = declared.delivery.in_payload or InPayload()
     made = copy.deepcopy(deployment(declared, declared.delivery))
     pod = made["spec"]["template"]["spec"]
     (container,) = pod["containers"]

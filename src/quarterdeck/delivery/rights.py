@@ -21,8 +21,8 @@ EVENTS_WITHOUT_NAMESPACE = "default"
 
 
 def rules(declared: Declaration, uses: Iterable[Use]) -> list[PolicyRule]:
-    """All rights of an operator except those for its Lease."""
-    uses = tuple(uses)
+    """All rights of an operator by its own role, except those for its Lease."""
+    uses = tuple(use for use in uses if not use.role)
     return [*map(_rule_of_use, uses), *_event_rules(uses), *declared.rights]
 
 
@@ -30,7 +30,8 @@ def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
     """The operator's roles, and their bindings to its account."""
     if declared.cluster_admin:
         return [_binding(declared, declared.field_manager, role="cluster-admin")]
-    objects: list[Object] = []
+    uses = tuple(uses)
+    objects = _unbound_roles(declared, uses)
     by_namespace: dict[str, list[PolicyRule]] = {}
     for rule in rules(declared, uses):
         by_namespace.setdefault(rule.namespace, []).append(rule)
@@ -41,6 +42,15 @@ def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
         name = f"{declared.account}-lease"
         objects += _role_and_binding(declared, name, lease, declared.namespace)
     return objects
+
+
+def _unbound_roles(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
+    """The ClusterRoles that the operator binds by itself."""
+    by_role: dict[str, list[PolicyRule]] = {}
+    for use in uses:
+        if use.role:
+            by_role.setdefault(use.role, []).append(_rule_of_use(use))
+    return [_role(f"{declared.field_manager}-{role}", some, "") for role, some in by_role.items()]
 
 
 def _rule_of_use(use: Use) -> PolicyRule:
@@ -80,13 +90,16 @@ def _lease_rules(name: str) -> Iterator[PolicyRule]:
 def _role_and_binding(
     declared: Declaration, name: str, some: Iterable[PolicyRule], namespace: str
 ) -> list[Object]:
-    role: Object = {
+    return [_role(name, some, namespace), _binding(declared, name, namespace=namespace)]
+
+
+def _role(name: str, some: Iterable[PolicyRule], namespace: str) -> Object:
+    return {
         "apiVersion": API_VERSION,
         "kind": "Role" if namespace else "ClusterRole",
         "metadata": _metadata(name, namespace),
         "rules": [_rule(rule) for rule in some],
     }
-    return [role, _binding(declared, name, namespace=namespace)]
 
 
 def _binding(declared: Declaration, name: str, *, role: str = "", namespace: str = "") -> Object:

@@ -4,9 +4,10 @@ Listing them reads only their `release-metadata`, so that a release with a broke
 metadata does not hide the others. `load_release` loads a payload when it is needed. The names of
 the directories have no meaning; the metadata has the facts:
 
-version: 1.1.0               its version previous: [1.0.0, 1.0.1]     the versions that can update
-to it, up or down image: registry/quarterdeck:1.1.0     the release's image; `quarterdeck:<version>`
-if absent url: https://...             its documentation; may be absent
+    version: 1.1.0                      its version
+    previous: [1.0.0, 1.0.1]            the versions that can update to it, up or down
+    image: registry/quarterdeck:1.1.0   the release's image; `quarterdeck:<version>` if absent
+    url: https://...                    its documentation; may be absent
 """
 
 import hashlib
@@ -53,6 +54,13 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
 
     offers: tuple[Offer, ...] = ()
     problems: tuple[PayloadProblem, ...] = ()
+    directory: str = ""
+    """The directory that was read, as text to show."""
+
+    @property
+    def place(self) -> str:
+        """Where they are, for a message: the directory, and the option that names it."""
+        return f"{self.directory} (--releases)" if self.directory else "the releases directory"
 
     def by_version(self, version: str) -> Offer | None:
         """The release of this version."""
@@ -87,7 +95,7 @@ def read_releases(root: Path) -> Releases:
     problems += [_twice(offer) for offer in offers if counts[offer.release.version] > 1]
     unique = [offer for offer in offers if counts[offer.release.version] == 1]
     unique.sort(key=lambda offer: offer.version, reverse=True)
-    return Releases(offers=tuple(unique), problems=tuple(problems))
+    return Releases(offers=tuple(unique), problems=tuple(problems), directory=printable(str(root)))
 
 
 def load_release(offer: Offer, profile: str) -> Payload:

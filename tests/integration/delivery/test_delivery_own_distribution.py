@@ -200,6 +200,8 @@ def pip_settings(environment: Path) -> dict[str, str]:
         # pip reads this one as the value of `build isolation`.
         "PIP_NO_BUILD_ISOLATION": "0",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        # What is imported is compiled then.
+        "PIP_NO_COMPILE": "1",
     }
 
 

@@ -142,8 +142,8 @@ def test_a_switch_that_is_on_by_itself_can_be_switched_off(
 
 def test_the_help_has_each_default_once_and_from_its_field() -> None:
     text = " ".join(CliRunner().invoke(cli, ["run", "--help"]).output.split())
-    assert text.count("[default: 10m]") == 1
-    assert text.count("[default: 30s]") == 1
+    assert text.count("become Unknown. [default: 10m]") == 1
+    assert text.count("of the machine. [default: 30s]") == 1
     assert "[env var: RELEASE_VERSION]" in text
 
 

@@ -25,6 +25,7 @@ from quarterdeck.delivery.manifests import (
     workload,
 )
 from quarterdeck.delivery.payload import payload
+from quarterdeck.delivery.placement import CONTROL_PLANE, CONTROL_PLANE_ROLES, NodeLabel, affinity
 
 NOTES = "quarterdeck.api.samples_v1alpha1:NOTES"
 INCLUDE = "include.release.openshift.io/"
@@ -220,6 +221,26 @@ def test_what_could_not_be_delivered_cannot_be_declared(fields: dict[str, Any], 
         pytest.param(
             Deployed, {"env": (("A=B", ""),)}, "'A=B': write it like LOG", id="a variable"
         ),
+        pytest.param(Deployed, {"cpu": "10Mi"}, "'10Mi': write it like 10m", id="CPU"),
+        pytest.param(
+            Deployed,
+            {"priority_class": "High_"},
+            "delivery.priority_class: 'High_': use names",
+            id="a priority class",
+        ),
+        pytest.param(
+            Deployed,
+            {"tolerated_taints": ("a/b/c",)},
+            "delivery.tolerated_taints: 'a/b': use names",
+            id="a taint",
+        ),
+        pytest.param(NodeLabel, {"key": "x y"}, "nodes.key: 'x y': use letters", id="a node label"),
+        pytest.param(
+            NodeLabel,
+            {"key": "x", "values": ("", "a,b")},
+            "nodes.values: 'a,b': use letters",
+            id="a node label's value",
+        ),
         pytest.param(Deployed, {"image": ""}, "delivery.image: '': write one line", id="an image"),
         pytest.param(
             StaticPodDelivery,
@@ -310,6 +331,46 @@ def test_a_memory_limit_and_arguments_of_its_own() -> None:
     assert container["resources"]["limits"] == {"memory": "256Mi"}
     assert container["args"][-1] == "--x=1"
     assert {"name": "A", "value": "b"} in container["env"]
+
+
+def test_the_priority_nodes_and_requests_that_are_declared() -> None:
+    delivery = Deployed(
+        priority_class="system-node-critical",
+        preferred_nodes=CONTROL_PLANE,
+        tolerated_taints=CONTROL_PLANE_ROLES,
+        cpu="50m",
+        memory="100Mi",
+    )
+    pod = (workload(declared(delivery=delivery)) or {})["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "system-node-critical"
+    terms = pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    keys = [term["preference"]["matchExpressions"][0]["key"] for term in terms]
+    assert keys == [it["key"] for it in pod["tolerations"]] == list(CONTROL_PLANE_ROLES)
+    (container,) = pod["containers"]
+    assert container["resources"]["requests"] == {"cpu": "50m", "memory": "100Mi"}
+
+
+def test_without_a_placement_its_fields_are_absent() -> None:
+    pod = (workload(declared()) or {})["spec"]["template"]["spec"]
+    assert not {"priorityClassName", "affinity", "tolerations"} & set(pod)
+
+
+def test_one_of_the_required_labels_is_enough() -> None:
+    wanted = affinity(required=(NodeLabel("disk", ("ssd", "nvme")), NodeLabel("fast")))
+    assert wanted == {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [
+                            {"key": "disk", "operator": "In", "values": ["ssd", "nvme"]}
+                        ]
+                    },
+                    {"matchExpressions": [{"key": "fast", "operator": "Exists"}]},
+                ]
+            }
+        }
+    }
 
 
 def test_arguments_take_the_place_of_those_with_the_same_flag() -> None:

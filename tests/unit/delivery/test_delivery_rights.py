@@ -10,13 +10,13 @@ import yaml
 from tests.places import DEPLOY
 
 from quarterdeck.api.meta import CONFIG_MAPS, NAMESPACES, Object
-from quarterdeck.controller import Manager, Selection
+from quarterdeck.controller import Manager, Selection, recorded_uses
 from quarterdeck.controller.uses import Use, Verb
 from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule, StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects
 from quarterdeck.delivery.registry import installed
 from quarterdeck.delivery.rights import role_objects, rules
-from quarterdeck.delivery.setting_up import uses
+from quarterdeck.delivery.setting_up import delivered_options, uses
 
 MINE = Declaration(
     name="mine",
@@ -28,6 +28,17 @@ MINE = Declaration(
 )
 WATCH: frozenset[Verb] = frozenset({"watch", "list"})
 OURS = [one for one in installed().of("quarterdeck") if not one.cluster_admin]
+
+
+def test_settings_that_its_deployment_gives_decide_its_rights() -> None:
+    """A build of the machine API operator that leaves metal3 alone may not touch it."""
+    declared = installed().operators["machine-api"]
+    assert isinstance(declared.delivery, Deployed)
+    delivery = msgspec.structs.replace(declared.delivery, args=("--metal3-build=D", "--other"))
+    without = msgspec.structs.replace(declared, delivery=delivery)
+    assert delivered_options(without) == {"metal3_build": "D"}
+    assert "deployments" in {use.resource.plural for use in uses(declared)}
+    assert {use.resource.plural for use in uses(without)} == {"clusteroperators"}
 
 
 def events(made: list[PolicyRule]) -> list[str]:
@@ -88,6 +99,37 @@ def test_a_role_is_as_narrow_as_what_was_asked_for() -> None:
     subjects = [one["subjects"] for one in made if "subjects" in one]
     account = {"kind": "ServiceAccount", "name": "mine-operator", "namespace": "mine"}
     assert subjects == [[account]] * 3
+
+
+def test_a_role_that_the_operator_binds_by_itself_has_no_binding() -> None:
+    """What it allows is in no other role: the operator may do it only where it binds the role."""
+    asked = [
+        Use(resource=CONFIG_MAPS, verbs=WATCH),
+        Use(resource=CONFIG_MAPS, name="one", role="there", verbs=frozenset({"patch"})),
+    ]
+    made = role_objects(MINE, asked)
+    roles = {one["metadata"]["name"]: one["rules"] for one in made if one["kind"] == "ClusterRole"}
+    assert roles == {
+        "mine-operator-there": [rule("", "configmaps", ["patch"], resourceNames=["one"])],
+        "mine-operator": [
+            rule("", "configmaps", ["list", "watch"]),
+            rule("events.k8s.io", "events", ["create", "patch"]),
+        ],
+    }
+    bound = [one["roleRef"]["name"] for one in made if "roleRef" in one]
+    assert "mine-operator-there" not in bound
+
+
+def test_writes_by_another_role_are_recorded_with_it() -> None:
+    def setup(manager: Manager) -> None:
+        manager.objects(CONFIG_MAPS, Selection(name="one"), writes=["ensure"], role="there")
+
+    found = recorded_uses(setup)
+    assert {(use.role, use.name): sorted(use.verbs) for use in found} == {
+        ("", "one"): ["list", "watch"],
+        ("there", ""): ["create"],
+        ("there", "one"): ["get", "patch"],
+    }
 
 
 def test_what_cannot_be_derived_comes_on_top() -> None:
