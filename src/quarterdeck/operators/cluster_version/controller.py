@@ -6,11 +6,12 @@ so they may be missing when it starts: everything that it watches is optional.
 
 from pathlib import Path
 
-from quarterdeck.api.custom_resource import SELF_MANAGED
 from quarterdeck.controller import Manager
 from quarterdeck.operators.cluster_version.feature_gates.controller import add_feature_gates
 from quarterdeck.operators.cluster_version.log_level.controller import add_log_level
+from quarterdeck.operators.cluster_version.log_level.file_controller import add_log_level_file
 from quarterdeck.operators.cluster_version.minimal_version import add_minimal_version
+from quarterdeck.operators.cluster_version.new_version import KEY
 from quarterdeck.operators.cluster_version.payloads import Payloads
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.version.controller import add_cluster_version
@@ -22,11 +23,12 @@ def setup(manager: Manager, settings: Settings) -> None:
     if settings.releases:
         payloads = Payloads(Path(settings.releases), settings.profile, manager.clock)
     add_feature_gates(manager, settings, payloads)
-    # In a hosted cluster the administrator of the management cluster sets the log level, even if
-    # somebody installs the resource type.
-    if settings.profile in SELF_MANAGED:
+    if not settings.is_hosted:
         add_log_level(manager, settings)
     if payloads is not None:
-        add_cluster_version(manager, settings, payloads)
+        version = add_cluster_version(manager, settings, payloads)
     else:
-        add_minimal_version(manager, settings)
+        version = add_minimal_version(manager, settings)
+    if settings.config:
+        # After a raise of the log level, the skipped manifests are logged at once.
+        add_log_level_file(manager, Path(settings.config), lambda: version.wake(KEY))

@@ -29,15 +29,15 @@ log = logs.get_logger("cluster_version")
 _NO_PAYLOAD = "this operator applies no payload; nothing in the cluster follows this version"
 
 
-def add_minimal_version(manager: Manager, settings: Settings) -> None:
-    """Keep a ClusterVersion that reports no release."""
+def add_minimal_version(manager: Manager, settings: Settings) -> Controller:
+    """Keep a ClusterVersion that reports no release; returns its controller."""
     versions = manager.objects(CLUSTER_VERSIONS, THE_VERSION, writes=["create", "status"])
     gates = manager.cache(FEATURE_GATES, THE_GATES)
 
     async def reconcile(key: Key) -> Result:
         found = versions.get(KEY)
         if found is None:
-            return await create_version(versions)
+            return await create_version(versions, manager, settings)
         gate = gates.get(Key("", FEATURE_GATE_NAME))
         feature_set = gate.spec.effective_feature_set if gate else ""
         wanted = desired_status(found, settings.release_version, feature_set, manager.now())
@@ -47,7 +47,9 @@ def add_minimal_version(manager: Manager, settings: Settings) -> None:
         return DONE
 
     watches: list[Watch] = [Watch(versions), Watch(gates, to_singleton(KEY))]
-    manager.add(Controller("cluster-version", reconcile, watches, at_start=[KEY]))
+    controller = Controller("cluster-version", reconcile, watches, at_start=[KEY])
+    manager.add(controller)
+    return controller
 
 
 def desired_status(

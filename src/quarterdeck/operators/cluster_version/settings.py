@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 import quarterdeck
+from quarterdeck.api.custom_resource import SELF_MANAGED as SELF_MANAGED_PROFILES
 from quarterdeck.delivery.options import option
 from quarterdeck.payload.observed import SELF_MANAGED
 
@@ -19,3 +20,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster profile, which selects the manifests of a payload."""
     releases: Annotated[str, option(env="RELEASES")] = ""
     """A directory with one payload per release; without it, the operator applies none."""
+    config: str = ""
+    """A file with a ClusterVersionOperator manifest, which sets the log level instead of the object
+    in the API server; for a hosted control plane."""
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the operator runs in a management cluster, which decides in the cluster's place.
+
+        It then reads no configuration from the cluster that it works on.
+        """
+        return bool(self.config) or self.profile not in SELF_MANAGED_PROFILES

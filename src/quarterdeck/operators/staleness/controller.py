@@ -8,11 +8,11 @@ object has changed since. So any number of checkers may run, without leader elec
 
 import os
 import random
-import re
 import socket
 from typing import Literal
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.times import format_time
 from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, Watch
 from quarterdeck.kube import (
     ApiError,
@@ -24,6 +24,7 @@ from quarterdeck.kube import (
     TooManyRequests,
     Unauthorized,
 )
+from quarterdeck.kube.errors import denied_by_policy
 from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.decide import (
     Case,
@@ -43,6 +44,7 @@ from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import named_leases
 from quarterdeck.operators.staleness.publish import Publisher
 from quarterdeck.operators.staleness.published import key_for
+from quarterdeck.operators.staleness.pulse import Pulse
 from quarterdeck.operators.staleness.renewals import Renewals
 from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.operators.staleness.sightings import Sightings, version_of
@@ -96,6 +98,8 @@ class Checker:
         self._sightings = Sightings()
         self._renewals = Renewals(manager)
         self._known: dict[str, Decision] = {}
+        pulse = Pulse(manager, self._grace, self._challenged)
+        manager.add_task("pulse", pulse.run, always=True)
         self._cache.subscribe(self._remember)
 
     def _remember(self, change: Change[Object]) -> None:
@@ -113,14 +117,24 @@ class Checker:
 
     def _last_look(self) -> float:
         """When this checker could last read and write, in seconds since 1970."""
-        return self._manager.wall().timestamp() - max(self._cache.lost_for, self._denied_for())
+        silent = self._grace.silent_for(self._manager.clock())
+        lost = max(self._cache.lost_for, self._denied_for(), silent)
+        return self._manager.wall().timestamp() - lost
 
     def _denied_for(self) -> float:
         clock = self._manager.clock()
         return clock - min(self._denied.values(), default=(clock, ""))[0]
 
+    def _challenged(self) -> str | None:
+        """The name of an operator whose challenge stands."""
+        known = self._known.items()
+        return next((name for name, one in known if one.state is CheckState.CHALLENGED), None)
+
     def _trouble(self) -> str:
-        if self._denied_for() <= self._manager.watch_grace_period:
+        limit = self._manager.watch_grace_period
+        if (silent := self._grace.silent_for(self._manager.clock())) > limit:
+            return f"no answer of the API server for {silent:.0f} s while a challenge stands"
+        if self._denied_for() <= limit:
             return ""
         return f"{min(self._denied.values())[1]}, so nobody can be asked"
 
@@ -154,7 +168,7 @@ class Checker:
         clock, wall = self._manager.clock(), self._manager.wall().timestamp()
         # A request may succeed while the watch is still in back-off.
         reached = clock if self._cache.lost_for else self._cache.watched_since
-        return self._grace.observe(clock, wall, reached)
+        return self._grace.left(clock, wall, reached)
 
     def _wait_to_write(self, name: str) -> float:
         """The seconds until a write to the object is allowed; 0 if it is now."""
@@ -266,7 +280,7 @@ class Checker:
         The first checker that sees the verdict does it, because its writer may have been killed.
         """
         alive = decision.evidence.alive
-        since = alive.time.isoformat()
+        since = format_time(alive.time)
         note = (
             f"The operator has not updated its conditions since {since} ({alive.by}) and did not "
             "answer; they are Unknown now."
@@ -294,7 +308,7 @@ def cannot_write(error: ApiError) -> str | None:
 
     A policy that refuses one object says nothing about the others.
     """
-    if denied_by_policy(error):
+    if denied_by_policy(error.message):
         return None
     if isinstance(error, Forbidden):
         return "may not patch clusteroperators/status" if error.by_role else None
@@ -305,12 +319,9 @@ def cannot_write(error: ApiError) -> str | None:
 
 def refuses_object(error: ApiError) -> bool:
     """Whether the server refuses this write to this object, and will refuse it again."""
-    return isinstance(error, Invalid | Forbidden) or too_large(error) or denied_by_policy(error)
-
-
-def denied_by_policy(error: ApiError) -> bool:
-    """Whether an admission policy or webhook denies the request; these choose the code."""
-    return re.search(r" denied (?:the )?request\b", error.message) is not None
+    if isinstance(error, Invalid | Forbidden) or too_large(error):
+        return True
+    return denied_by_policy(error.message)
 
 
 def too_large(error: ApiError) -> bool:

@@ -9,17 +9,19 @@ that cannot be parsed. A value that cannot be read counts as absent.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.status.staleness import CHECKED, is_stale, parse_time
+from quarterdeck.api.times import parse_time
+from quarterdeck.status.staleness import CHECKED, is_stale
 from quarterdeck.status.staleness_marks import is_checking, is_verdict
 from quarterdeck.status.writers import ManagerWrite, cannot_answer, condition_writes
 
+SIGHTING_PRECISION = timedelta(seconds=1)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -108,7 +110,7 @@ def evidence_of(
     proofs = [*_proofs(obj, watched, writes, now)]
     proofs += [lease] if lease else []
     if seen and seen.alive:
-        proofs.append(Proof(seen.alive, "what this checker saw"))
+        proofs.append(Proof(seen.alive, _named_by(seen.alive, proofs)))
     # A time in the future proves nothing now, and would hide a dead operator until then.
     proofs = [proof for proof in proofs if proof.time <= now]
     dated = has_managed_fields(obj)
@@ -123,6 +125,16 @@ def evidence_of(
         cannot_answer=cannot_answer(obj),
         stale=is_stale(found, keep_upgradeable_false=keep_upgradeable_false),
     )
+
+
+def _named_by(seen: datetime, proofs: Iterable[Proof]) -> str:
+    """What this checker saw then: a proof of the object, if there is one of that second.
+
+    A sighting is rounded up to the next second.
+    """
+    same = [proof for proof in proofs if timedelta() <= seen - proof.time <= SIGHTING_PRECISION]
+    found = max(same, key=lambda proof: proof.time, default=None)
+    return "a change that this checker saw" if found is None else found.by
 
 
 def conditions_of(obj: Object) -> Iterator[WatchedCondition]:

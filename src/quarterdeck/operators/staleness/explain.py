@@ -78,7 +78,9 @@ class StalenessExplanation(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     keep_from: str
     last_alive: Proof
     challenged_at: datetime | None
-    """T: when the checkers wrote their marks."""
+    """T: when the checkers wrote the challenge; the verdict then takes the place of that time."""
+    verdict_at: datetime | None
+    """When the checkers wrote the verdict, if the operator is stale."""
     challenge_stands_since: datetime | None
     """C: the time from which the operator could answer."""
     lease: Proof | None
@@ -111,6 +113,7 @@ def explanation(
     """
     evidence, interval = decision.evidence, assumed.interval
     challenged = decision.state is CheckState.CHALLENGED
+    stale = decision.state is CheckState.STALE
     return StalenessExplanation(
         name=name,
         state=decision.state.value,
@@ -120,7 +123,8 @@ def explanation(
         keep_upgradeable_false=assumed.keep_upgradeable_false,
         keep_from=keep_from or assumed.source,
         last_alive=evidence.alive,
-        challenged_at=evidence.challenged,
+        challenged_at=None if stale else evidence.challenged,
+        verdict_at=evidence.challenged if stale else None,
         challenge_stands_since=challenged_since(evidence, interval) if challenged else None,
         lease=lease,
         conditions=_conditions(evidence),

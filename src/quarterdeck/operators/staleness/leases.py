@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 
 from quarterdeck.api.meta import LEASES, Key, Object
+from quarterdeck.api.times import parse_time
 from quarterdeck.operators.staleness.evidence import Proof
-from quarterdeck.status.staleness import parse_time
 
 ANNOTATION = "quarterdeck.dev/lease-proves-life"
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")

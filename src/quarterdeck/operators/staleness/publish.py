@@ -1,6 +1,8 @@
 """Publishes the checker's settings, and reports when the checker cannot watch.
 
-It runs beside the controller and starts before it: the watch may fail from the start.
+It runs beside the controller and starts before it: the watch may fail from the start. It writes
+without a cache and without a fence: each checker writes only its own entry of the ConfigMap, and
+waiting for one more cache would delay the checks.
 """
 
 import asyncio

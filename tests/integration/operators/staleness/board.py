@@ -72,9 +72,9 @@ class Board:
         return taken
 
     def fill(self, name: str) -> None:
-        """Let it grow until the server takes hardly a byte more."""
-        taken, refused = 1_000_000, 2_000_000
-        while refused - taken > 16:
+        """Let it grow until the server takes fewer bytes more than a challenge needs."""
+        taken, refused = 1_500_000, 1_600_000  # etcd's limit is 1,572,864
+        while refused - taken > 64:
             size = (taken + refused) // 2
             if self._patch(name, {"status": {"extension": {"fill": "x" * size}}}, OPERATOR).ok:
                 taken = size

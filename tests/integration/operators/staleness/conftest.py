@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.integration.operators.staleness.board import COLLECTION, CONDITIONS, USER, Board
+from tests.integration.operators.staleness.webhook import denying
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
@@ -104,18 +105,32 @@ def policy(board: Board) -> Iterator[None]:
         board.plane.kubectl,
         json.dumps({"kind": "List", "apiVersion": "v1", "items": made}),
     )
-    board.create("policy-invalid")
-    trial = [
-        *("patch", "clusteroperator", "policy-invalid", "--subresource=status", "--type=merge"),
-        *("--patch={}", "--dry-run=server", f"--as={USER}", "--as-group=system:masters"),
-    ]
     kubectl("apply", "--filename=-", input=text)
     try:
-        eventually(lambda: "hands off" in kubectl(*trial, check=False).stderr, "it is in force")
-        board.delete("policy-invalid")
+        wait_denied(board, "policy-invalid")
         yield
     finally:
         kubectl("delete", "--filename=-", input=text)
+
+
+@pytest.fixture
+def webhook(board: Board) -> Iterator[None]:
+    """The checker may not write to `webhook-CODE`, and is refused with that code."""
+    with denying(board.plane):
+        wait_denied(board, "webhook-404")
+        yield
+
+
+def wait_denied(board: Board, name: str) -> None:
+    """Wait until the checker may not write to the operator."""
+    board.create(name)
+    trial = [
+        *("patch", "clusteroperator", name, "--subresource=status", "--type=merge"),
+        *("--patch={}", "--dry-run=server", f"--as={USER}", "--as-group=system:masters"),
+    ]
+    kubectl = board.plane.kubectl
+    eventually(lambda: "hands off" in kubectl(*trial, check=False).stderr, "it is in force")
+    board.delete(name)
 
 
 @pytest.fixture

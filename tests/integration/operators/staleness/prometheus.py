@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,14 @@ class Prometheus:
 
     def __init__(self, address: str) -> None:
         self._address = address
+
+    def is_ready(self) -> bool:
+        """Whether it answers queries; it listens before it does."""
+        try:
+            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=60):
+                return True
+        except urllib.error.HTTPError:
+            return False
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The samples of an expression, now."""
@@ -124,7 +133,9 @@ def prometheus(directory: Path, targets: Sequence[Object]) -> Iterator[Prometheu
         return told[1] if told else None
 
     try:
-        yield Prometheus(eventually(address, "Prometheus listens"))
+        running = Prometheus(eventually(address, "Prometheus listens"))
+        eventually(running.is_ready, "Prometheus is ready")
+        yield running
     finally:
         process.kill()
         process.wait()

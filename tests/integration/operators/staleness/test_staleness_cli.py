@@ -92,7 +92,7 @@ def test_an_operator_that_is_not_there_is_one_line(board: Board, run: Run) -> No
         told = run(command, "nobody")
         assert told.returncode == 2
         (line,) = told.stderr.splitlines()
-        assert '"nobody" not found; all there are: kubectl get clusteroperators' in line
+        assert '"nobody" not found; quarterdeck operators shows all there are' in line
 
 
 def test_a_probe_reports_the_time_to_the_answer(board: Board, run: Run) -> None:

@@ -228,18 +228,34 @@ def test_a_policy_about_one_operator_is_told_there_and_the_others_go_on(
 ) -> None:
     """Whatever code the policy answers with, it says nothing about the rights of the checker."""
     refused = ("policy-invalid", "policy-forbidden", "policy-requestentitytoolarge")
+    assert_told_and_the_others_go_on(board, checker, refused, "denied request: hands off")
+
+
+@pytest.mark.slow
+def test_a_webhook_about_one_operator_is_told_there_and_the_others_go_on(
+    board: Board, checker: StartOperator, webhook: None
+) -> None:
+    """Its 404 does not make the operator gone, and its 409 does not make it changed."""
+    refused = ("webhook-404", "webhook-409", "webhook-410")
+    assert_told_and_the_others_go_on(board, checker, refused, "denied the request: hands off")
+
+
+def assert_told_and_the_others_go_on(
+    board: Board, checker: StartOperator, refused: tuple[str, ...], note: str
+) -> None:
     for name in (*refused, "dead"):
         board.create(name)
     process = checker(*QUICK, "--watch-grace-period=2")
     for name in refused:
         told = eventually(lambda: board.events(name), "an event")  # noqa: B023
         assert [event["reason"] for event in told] == ["CannotCheck"]
-        assert "denied request: hands off" in told[0]["note"]
+        assert note in told[0]["note"]
     board.wait_given_up("dead")
     before = len(refusals(board))
     eventually(lambda: len(refusals(board)) >= before + 6, "they are asked for again")
     assert process.get("/readyz")[0] == 200
     assert not process.lines("reconcile failed")
+    assert not process.lines("conflict")
     assert all(board.marks(name) == [""] * 4 for name in refused)
 
 
@@ -283,12 +299,13 @@ def test_an_object_that_has_no_room_for_our_text_is_told_and_left_alone(
 
 
 @pytest.mark.slow
-def test_three_thousand_missing_leases_are_one_line_each(
-    board: Board, checker: StartOperator
+@pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.soak)])
+def test_many_missing_leases_are_one_line_each(
+    board: Board, checker: StartOperator, count: int
 ) -> None:
     """Each is asked for again at every look, and not told again."""
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": "default"}
-    named = [lease | {"name": f"missing-{number}"} for number in range(3000)]
+    named = [lease | {"name": f"missing-{number}"} for number in range(count)]
     board.create("many", annotations={"quarterdeck.dev/lease-proves-life": "true"})
     board.say("many", conditions(), relatedObjects=named)
     process = checker(*QUICK)

@@ -2,16 +2,19 @@
 
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from tests.integration.operators.staleness.board import RBAC, USER, Board, conditions
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.fault_proxy import FaultProxy
 from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators, StartOperator
 from quarterdeck.testing.waiting import eventually, until
 
 SOON = "--watch-grace-period=5"
 """Seconds until a checker that cannot do its work is not ready; 30 unless it is told otherwise."""
+SELDOM = ("--interval=10m", "--grace=0s", SOON)
 
 
 @pytest.fixture
@@ -83,8 +86,41 @@ def test_a_checker_that_starts_into_an_outage_waits_for_the_operators_too(
 
 
 @pytest.mark.slow
-def test_a_blind_checker_is_not_ready_and_shows_no_operators(
+def test_no_verdict_comes_before_a_live_operator_could_reach_a_server_that_hung(
     plane: ControlPlane, start: StartOperator
+) -> None:
+    """The watch stays open all the time, so only a request shows that nobody answers."""
+    board = Board(plane)
+    board.create("live")
+    challenge(board, start, "live")
+    process = start("--interval=8s", "--grace=8s", "--watch-grace-period=6")
+    process.logged("caches synced")
+    eventually(lambda: process.get("/readyz")[0] == 200, "it is ready")
+    plane.pause("kube-apiserver")
+    try:
+        # Not ready by then: it has stood for longer than the interval and the grace period.
+        eventually(lambda: process.get("/readyz")[0] == 503, "it is not ready", 90)
+        assert "no answer of the API server for" in process.get("/readyz")[1]
+        time.sleep(8)
+        looked = process.metric("staleness_checker_last_look_timestamp_seconds")
+        assert time.time() - looked > 8
+    finally:
+        plane.resume("kube-apiserver")
+    # The operator needs some seconds longer than the checker.
+    quiet = time.monotonic() + 3
+    while time.monotonic() < quiet:
+        assert board.marks("live") == ["checking"] * 4
+        time.sleep(0.2)
+    board.say("live", conditions())
+    eventually(lambda: process.get("/readyz")[0] == 200, "it is ready again")
+    eventually(lambda: board.marks("live") == ["checking"] * 4, "it is asked again")
+    assert not process.lines("verdict written")
+    assert not process.lines("list or watch failed, will try again"), "its watch was open"
+
+
+@pytest.mark.slow
+def test_a_blind_checker_is_not_ready_and_shows_no_operators(
+    plane: ControlPlane, start: StartOperator, tmp_path: Path
 ) -> None:
     """Its rights are gone and its watch is cut: what it knew is old, and it says so.
 
@@ -92,13 +128,20 @@ def test_a_blind_checker_is_not_ready_and_shows_no_operators(
     """
     board = Board(plane)
     board.create("known")
-    process = start("--interval=10m", "--grace=0s", SOON)
-    eventually(lambda: process.get("/readyz")[0] == 200, "it is ready")
-    eventually(lambda: 'name="known"' in process.get("/metrics")[1], "it shows what it sees")
-    plane.kubectl("delete", "clusterrolebinding", "quarterdeck-staleness")
-    plane.kill("kube-apiserver")
-    plane.start("kube-apiserver")
-    never = start("--interval=10m", "--grace=0s", SOON)
+    with FaultProxy(plane.kubeconfig_for(USER)) as proxy:
+        process = start(*SELDOM, f"--kubeconfig={proxy.write_kubeconfig(tmp_path / 'proxied')}")
+        eventually(lambda: process.get("/readyz")[0] == 200, "it is ready")
+        eventually(lambda: 'name="known"' in process.get("/metrics")[1], "it shows what it sees")
+        plane.kubectl("delete", "clusterrolebinding", "quarterdeck-staleness")
+        may_list = ("auth", "can-i", "list", "clusteroperators", f"--as={USER}")
+        eventually(lambda: plane.kubectl(*may_list, check=False).returncode == 1, "rights are gone")
+        proxy.cut_now()
+        _blind_until_the_rights_are_back(plane, process, start(*SELDOM))
+
+
+def _blind_until_the_rights_are_back(
+    plane: ControlPlane, process: OperatorProcess, never: OperatorProcess
+) -> None:
     eventually(lambda: process.get("/readyz")[0] == 503, "it is not ready", 90)
     assert "could not follow clusteroperators.config.openshift.io" in process.get("/readyz")[1]
     assert 'name="known"' not in process.get("/metrics")[1]

@@ -16,7 +16,8 @@ from quarterdeck.controller import Manager, Operator
 from quarterdeck.operators.staleness.controller import setup
 from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.status.writers import CHECKER
-from quarterdeck.testing.operator_process import StartOperator
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator
+from quarterdeck.testing.waiting import eventually
 
 
 @pytest.mark.slow
@@ -35,6 +36,32 @@ def test_a_checker_stopped_over_the_moment_of_the_verdict_sees_the_answer_first(
     assert [request.code for request in board.writes()] == [200, 200], "two challenges"
     assert not process.lines("verdict written")
     assert board.events("live") == []
+
+
+@pytest.mark.slow
+def test_no_verdict_comes_when_checker_and_operator_were_frozen_together(
+    board: Board, checker: StartOperator, own_operators: OwnOperators
+) -> None:
+    """All containers of a machine are paused and resumed, and both clocks went on meanwhile."""
+    operator = own_operators(board.plane, "sample")()
+    board.wait_fine("sample")
+    process = checker("--interval=3s", "--grace=8s")
+    # The challenge that it cannot answer any more.
+    eventually(lambda: board.writes(), "it is asked")
+    operator.send(signal.SIGSTOP)
+    board.wait_challenged("sample")
+    process.send(signal.SIGSTOP)
+    time.sleep(8)  # the verdict would have come after three: it is the time that matters
+    process.send(signal.SIGCONT)
+    # The operator is slower to wake.
+    quiet = time.monotonic() + 3
+    while time.monotonic() < quiet:
+        assert board.marks("sample") == ["checking"] * 4
+        time.sleep(0.2)
+    operator.send(signal.SIGCONT)
+    board.wait_fine("sample")
+    assert not process.lines("verdict written")
+    assert board.events("sample") == []
 
 
 async def test_a_sleep_of_the_machine_during_the_last_look_begins_the_grace_period(

@@ -27,6 +27,7 @@ from tests.unit.operators.staleness.model import (
 )
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import parse_time
 from quarterdeck.operators.staleness.decide import (
     Case,
     CheckState,
@@ -36,7 +37,6 @@ from quarterdeck.operators.staleness.decide import (
     decide,
 )
 from quarterdeck.operators.staleness.sightings import Sightings
-from quarterdeck.status.staleness import parse_time
 from quarterdeck.status.staleness_marks import (
     CHECKING_PREFIX,
     checking_message,

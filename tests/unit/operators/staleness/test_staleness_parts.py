@@ -19,7 +19,7 @@ from quarterdeck.kube import ApiError
 from quarterdeck.kube.errors import Status, error_from_status
 from quarterdeck.operators.staleness.controller import cannot_write
 from quarterdeck.operators.staleness.decide import Case, Challenge, Decision, Verdict, decide
-from quarterdeck.operators.staleness.evidence import Proof
+from quarterdeck.operators.staleness.evidence import Proof, Sighting, evidence_of
 from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import (
     is_valid_name,
@@ -36,33 +36,63 @@ LIMIT = INTERVAL.total_seconds()
 # --- grace
 
 
+def beating(seconds: float, until: float) -> Grace:
+    """A grace period whose checker has run since 0, and whose server has answered since then."""
+    grace = Grace(seconds, monotonic=0, wall=5000)
+    for second in range(1, int(until) + 1):
+        grace.pulse(second, 5000 + second)
+    return grace
+
+
 def test_nothing_is_written_right_after_the_start() -> None:
-    grace = Grace(30, monotonic=100, wall=5000)
-    assert grace.observe(100, 5000) == 30
-    assert grace.observe(129, 5029) == 1
-    assert grace.observe(130, 5030) == 0
+    assert beating(30, until=0).left(0, 5000) == 30
+    assert beating(30, until=29).left(29, 5029) == 1
+    assert beating(30, until=30).left(30, 5030) == 0
 
 
 @pytest.mark.parametrize(
     "wall", [pytest.param(8600, id="slept for an hour"), pytest.param(4000, id="set back")]
 )
 def test_grace_begins_again_when_the_clocks_disagree(wall: float) -> None:
-    grace = Grace(30, monotonic=0, wall=5000)
-    assert grace.observe(60, 5060) == 0
-    assert grace.observe(61, wall) == 30
-    assert grace.observe(91, wall + 30) == 0
+    grace = beating(30, until=60)
+    assert grace.left(60, 5060) == 0
+    assert grace.left(61, wall) == 30
+    grace.pulse(61, wall)
+    grace.pulse(65, wall + 4)
+    assert grace.left(66, wall + 5) == 25
 
 
 def test_grace_begins_again_when_the_server_is_reached_after_an_outage() -> None:
-    grace = Grace(30, monotonic=0, wall=5000)
-    assert grace.observe(60, 5060) == 0
-    assert grace.observe(100, 5100, reached=90) == 20
-    assert grace.observe(120, 5120, reached=90) == 0
+    grace = beating(30, until=100)
+    assert grace.left(100, 5100) == 0
+    assert grace.left(100, 5100, reached=90) == 20
+
+
+@pytest.mark.parametrize("first", ["the pulse", "a reconcile"])
+def test_grace_begins_again_after_a_standstill_whoever_notices_it_first(first: str) -> None:
+    """The process was paused, or the server hung: both clocks went on, so they agree."""
+    grace = beating(30, until=60)
+    assert grace.left(65, 5065) == 0, "a short gap is no standstill"
+    if first == "the pulse":
+        grace.pulse(700, 5700)
+    assert grace.left(700, 5700) == 30
+    grace.pulse(700.5, 5700.5)
+    assert 29 < grace.left(700.6, 5700.6) < 30
+
+
+def test_while_the_server_is_silent_the_grace_period_does_not_pass() -> None:
+    grace = beating(30, until=60)
+    assert [grace.left(60 + n, 5060 + n) for n in range(10, 100, 10)] == [30] * 9
+    assert grace.silent_for(160) == 100
+    grace.pulse(160, 5160)
+    assert grace.silent_for(161) == 0
 
 
 def test_clocks_that_drift_slowly_are_no_sleep() -> None:
     grace = Grace(30, monotonic=0, wall=0)
-    assert [grace.observe(n * 600, n * 600.4) for n in range(1, 100)] == [0.0] * 99
+    for second in range(1, 10_000):
+        grace.pulse(second, second * 1.001)
+    assert grace.left(10_000, 10_010) == 0
 
 
 # --- leases
@@ -122,6 +152,14 @@ POLICY = "clusteroperators \"it\" is forbidden: ValidatingAdmissionPolicy 'x' de
         pytest.param(refusal(403, RIGHT), "may not patch", id="a right is missing"),
         pytest.param(refusal(403, POLICY), None, id="a policy about one object"),
         pytest.param(refusal(401, POLICY), None, id="a policy chooses its code"),
+        *(
+            pytest.param(
+                refusal(code, 'admission webhook "x" denied the request: no'),
+                None,
+                id=f"a webhook says {code}",
+            )
+            for code in (401, 404, 409, 410)
+        ),
         pytest.param(
             refusal(429, 'admission webhook "x" denied the request: no'),
             None,
@@ -168,6 +206,21 @@ def test_of_several_leases_the_newest_counts() -> None:
     old, new = Proof(START, "old"), Proof(START + INTERVAL, "new")
     assert latest_proof([old, None, new]) is new
     assert latest_proof([None]) is None
+
+
+@pytest.mark.parametrize(
+    ("later", "by"),
+    [
+        pytest.param(1, f"a write by {OPERATOR}", id="rounded up to the next second"),
+        pytest.param(2, "a change that this checker saw", id="the object does not date it"),
+    ],
+)
+def test_a_sighting_is_named_by_the_write_that_was_seen(later: int, by: str) -> None:
+    model = server()
+    model.update(OPERATOR, changed(model.conditions, "Available", reason="New"))
+    seen = Sighting(START + timedelta(seconds=later), None)
+    found = evidence_of(model.get(), START + INTERVAL, seen=seen)
+    assert found.alive == Proof(START + timedelta(seconds=later), by)
 
 
 # --- without managedFields

@@ -12,8 +12,6 @@ not skipped.
 
 from typing import assert_never
 
-from prometheus_client import Gauge
-
 from quarterdeck import log as logs
 from quarterdeck.api.config_v1 import FEATURE_GATES
 from quarterdeck.api.meta import Key, Object
@@ -40,6 +38,7 @@ from quarterdeck.operators.cluster_version.log_level.decision import (
     unobserved,
 )
 from quarterdeck.operators.cluster_version.log_level.expiry import ANNOTATION, UNREADABLE_REMEDY
+from quarterdeck.operators.cluster_version.log_level.gauge import add_verbosity_gauge
 from quarterdeck.operators.cluster_version.log_level.levels import CONFIG_NAME
 from quarterdeck.operators.cluster_version.log_level.switch import Switch
 from quarterdeck.operators.cluster_version.selections import THE_GATES
@@ -57,12 +56,7 @@ MIN_REQUEUE_SECONDS = 0.05
 def add_log_level(manager: Manager, settings: Settings) -> None:
     """Let the ClusterVersionOperator `cluster` set the verbosity of this process."""
     level = LogLevelReconciler(manager, settings)
-    gauge = Gauge(
-        "quarterdeck_log_verbosity",
-        "How much is logged now, in klog's numbers: 2 Normal, 4 Debug, 6 Trace, 8 TraceAll.",
-        registry=manager.registry,
-    )
-    gauge.set_function(logs.verbosity)
+    add_verbosity_gauge(manager)
     both: list[Watch] = [
         Watch(level.configs),
         Watch(level.gates, to_singleton(_KEY)),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import LeadershipLost
+from quarterdeck.controller.any_kind import CannotRead, FollowedKind
 from quarterdeck.kube import (
     AlreadyExists,
     ApiError,
@@ -18,12 +19,12 @@ from quarterdeck.kube import (
     KubeError,
     NotFound,
 )
+from quarterdeck.kube.kinds import GroupVersionKind
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.sync.autoscaled import has_replicas, without_replicas
-from quarterdeck.operators.cluster_version.sync.cluster import CannotRead, Cluster, Followed
+from quarterdeck.operators.cluster_version.sync.cluster import Cluster
 from quarterdeck.operators.cluster_version.sync.desired import desired_object, related_objects
 from quarterdeck.operators.cluster_version.sync.item import Item, is_operator, mark_duplicates
-from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind
 from quarterdeck.operators.cluster_version.sync.lacking import (
     Provided,
     without_kind,
@@ -166,7 +167,7 @@ class Applier:
                     return outcome
         return Waiting("ObjectChanging", "it does not come to rest; is somebody changing it back?")
 
-    def _judge(self, item: Item, followed: Followed) -> Apply | Delete | Outcome:
+    def _judge(self, item: Item, followed: FollowedKind) -> Apply | Delete | Outcome:
         if item.desired is None:
             namespaced = followed.resource.namespaced
             item.desired = desired_object(item.manifest, namespaced=namespaced)
@@ -213,7 +214,7 @@ class Applier:
         )
         return outcome
 
-    async def _write(self, item: Item, followed: Followed, todo: Apply) -> None:
+    async def _write(self, item: Item, followed: FollowedKind, todo: Apply) -> None:
         wanted, before = item.wanted, followed.cache.get(item.key)
         assert wanted is not None  # noqa: S101 - it was compared
         if before is None or not todo.changed:
@@ -222,7 +223,7 @@ class Applier:
         others = _set_by_others(item, before, wanted, todo)
         if todo.foreign:
             entries = as_ours(item.identity, before, FIELD_MANAGER)
-            await self._cluster.take_over(followed, before, entries)
+            await followed.objects.take_over(before, entries)
         uid = before["metadata"]["uid"]
         # After a conflict with the apply, the fields are ours already and have no other manager.
         if others and not (item.announced == uid and set(others) == {NOBODY}):
@@ -237,15 +238,15 @@ class Applier:
         item.settled = item.form(live)
         self._record_write("applied", item, changed=todo.changed[:5])
 
-    async def _create(self, item: Item, followed: Followed, wanted: Object) -> None:
-        made = await self._cluster.create(followed, wanted)
+    async def _create(self, item: Item, followed: FollowedKind, wanted: Object) -> None:
+        made = await followed.objects.create(wanted)
         self._record_write("created", item)
         if related := related_objects(item.manifest) if is_operator(item.identity) else []:
             # Its operator adds more; until it runs, people find its objects by these.
             await followed.objects.set_status(made, {"relatedObjects": related})
 
     async def _carry_out(
-        self, item: Item, followed: Followed, todo: Apply | Delete
+        self, item: Item, followed: FollowedKind, todo: Apply | Delete
     ) -> Failed | None:
         """Apply or delete; the reason if the operator would stop itself or lose its own rights."""
         live = followed.cache.get(item.key)
@@ -265,13 +266,13 @@ class Applier:
                 await self._do(item, followed, todo)
             return refused
 
-    async def _do(self, item: Item, followed: Followed, todo: Apply | Delete) -> None:
+    async def _do(self, item: Item, followed: FollowedKind, todo: Apply | Delete) -> None:
         if isinstance(todo, Apply):
             await self._write(item, followed, todo)
         else:
             await self._delete(item, followed, todo.why)
 
-    async def _delete(self, item: Item, followed: Followed, why: str) -> None:
+    async def _delete(self, item: Item, followed: FollowedKind, why: str) -> None:
         live = followed.cache.get(item.key)
         if live is not None:
             # Foreground: a Job is deleted after its pods, so that two never run at once.

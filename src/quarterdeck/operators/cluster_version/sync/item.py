@@ -14,7 +14,7 @@ from quarterdeck.status.rollout import READINESS
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from quarterdeck.operators.cluster_version.sync.cluster import Followed
+    from quarterdeck.controller.any_kind import FollowedKind
     from quarterdeck.operators.cluster_version.sync.standstill import Standstill
 
 _OPERATOR = ("config.openshift.io", "ClusterOperator")
@@ -46,7 +46,7 @@ class Item:
     def __init__(self, manifest: Manifest, mode: Mode) -> None:
         self.manifest = manifest
         self.idle = _is_idle(manifest, mode)
-        self.followed: Followed | None = None
+        self.followed: FollowedKind | None = None
         self.duplicate_of = ""
         """The place of an earlier manifest of the same object with other content, which wins."""
         self.wrote = False

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from quarterdeck.api.meta import Key
 from quarterdeck.kube import NotFound
-from quarterdeck.operators.cluster_version.sync.kinds import (
+from quarterdeck.kube.kinds import (
     GroupVersionKind,
     kinds_of_definition,
 )

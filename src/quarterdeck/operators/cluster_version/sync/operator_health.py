@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import parse_time
 from quarterdeck.operators.cluster_version.sync.progress import (
     DONE,
     Done,
@@ -25,13 +26,8 @@ from quarterdeck.operators.cluster_version.sync.progress import (
     Waiting,
 )
 from quarterdeck.payload.graph import Mode
-from quarterdeck.status.staleness import (
-    PlainCondition,
-    is_stale,
-    parse_time,
-    plain_conditions,
-)
-from quarterdeck.status.staleness_marks import is_verdict, original
+from quarterdeck.status.staleness import lacks_report, plain_conditions
+from quarterdeck.status.staleness_marks import original
 
 OPERATOR_TIMEOUT = timedelta(minutes=10)
 """How long an operator may be degraded, or not report after its ClusterOperator was created."""
@@ -53,8 +49,8 @@ def operator_health(
         return Failed("ClusterOperatorNoVersions", message)
     status = live.get("status") or {}
     conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
-    said = list(plain_conditions(conditions.values()))
-    if is_stale(said) or any(_lost_availability(one) for one in said):
+    said = plain_conditions(conditions.values())
+    if lacks_report(said, "Available"):
         message = "it no longer reports; see whether its pods run, and their logs"
         return Failed("ClusterOperatorStale", message)
     return (
@@ -63,11 +59,6 @@ def operator_health(
         or _versions(expected, status)
         or DONE
     )
-
-
-def _lost_availability(one: PlainCondition) -> bool:
-    """Whether this is an Available that carries the verdict."""
-    return one.type == "Available" and is_verdict(one.status, one.message)
 
 
 def _availability(

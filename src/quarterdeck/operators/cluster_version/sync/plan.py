@@ -8,7 +8,8 @@ The first rule that fits decides:
   it has run before and is left alone, whether it exists or not.
 - A missing object is created. An object that is being deleted is waited for, and then created.
 - `release.openshift.io/create-only: "true"` leaves an existing object as it is.
-- A CustomResourceDefinition that somebody else installed is never overwritten: see `is_foreign`.
+- A CustomResourceDefinition that somebody else installed is never overwritten: see
+  `status.definitions`.
 - An immutable object is deleted and created again: a Job with another spec, after its pods, so that
   the old and the new one never run at once; a binding to another role.
 - Any other object is applied if a field of the manifest differs, or if we own a field that the
@@ -16,7 +17,7 @@ The first rule that fits decides:
   Job with such a field (only a suspended Job can get one) is deleted and created again.
 """
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -24,15 +25,14 @@ from quarterdeck.api.meta import Object
 from quarterdeck.kube import covers, unsettled
 from quarterdeck.operators.cluster_version.sync.desired import JOB_HASH
 from quarterdeck.operators.cluster_version.sync.pod_template import describe_owners, foreign_fields
-from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Outcome, Waiting
+from quarterdeck.operators.cluster_version.sync.progress import DONE, Done, Failed, Waiting
 from quarterdeck.payload import annotations as known
 from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.model import Manifest, ObjectIdentity
+from quarterdeck.status.definitions import foreign_definition, is_foreign
 from quarterdeck.status.rollout import READINESS
 
 FIELD_MANAGER = "quarterdeck-cluster-version"
-OURS = "quarterdeck-"
-"""The prefix of our field managers, also of `quarterdeck local` and `install`."""
 
 
 class Apply(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def plan(manifest: Manifest, desired: Object, live: Object | None, mode: Mode) -
     if marks.get(known.CREATE_ONLY) == "true":
         return Leave()
     if is_definition(manifest.identity) and is_foreign(live):
-        return _foreign_definition(desired, live)
+        return foreign_definition(desired, live)
     foreign = foreign_fields(manifest.identity, live, desired, FIELD_MANAGER)
     if job:
         return _job(desired, live, foreign)
@@ -99,18 +99,6 @@ def is_definition(identity: ObjectIdentity) -> bool:
     )
 
 
-def is_foreign(live: Object) -> bool:
-    """Whether none of our field managers owns a field of the object.
-
-    To hand a definition over to us, an administrator writes one field of it under such a name:
-    `kubectl annotate --field-manager=quarterdeck-install crd NAME quarterdeck.dev/owner=true`.
-    """
-    return not any(
-        str(entry.get("manager", "")).startswith(OURS)
-        for entry in live["metadata"].get("managedFields") or ()
-    )
-
-
 def _deletion(manifest: Manifest, live: Object | None, mode: Mode) -> Plan:
     value = manifest.annotations[known.DELETE]
     if value != "true":
@@ -132,22 +120,6 @@ def _going(live: Object) -> Waiting | None:
     if finalizers := metadata.get("finalizers"):
         message += f"; who set the finalizers {', '.join(finalizers)} must let go of it"
     return Waiting("ObjectTerminating", message)
-
-
-def _foreign_definition(desired: Object, live: Object) -> Outcome:
-    """The outcome for a foreign definition: done if it serves the payload's versions."""
-    missing = _served(desired) - _served(live)
-    owners = sorted({str(e.get("manager")) for e in live["metadata"].get("managedFields") or ()})
-    who = f"it was installed by {', '.join(owners) or 'somebody else'} and is left as it is"
-    if missing:
-        message = f"{who}, but does not serve {', '.join(sorted(missing))}; update it there"
-        return Failed("ForeignDefinition", message)
-    return Done("ForeignDefinition", who)
-
-
-def _served(definition: Object) -> set[str]:
-    versions: Any = (definition.get("spec") or {}).get("versions") or ()
-    return {str(version.get("name")) for version in versions if version.get("served")}
 
 
 def _job(desired: Object, live: Object, foreign: dict[str, list[str]]) -> Plan:

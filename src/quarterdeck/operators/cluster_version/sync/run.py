@@ -109,7 +109,11 @@ class _Run:
         next_pass = self._time_of_pass(pass_after)
         log.info("payload begun", mode=self._mode.value, manifests=len(self._manifests))
         with self._cluster.following(self._manifests, self._object_changed):
-            async with asyncio.TaskGroup() as tasks, self._beside(tasks, self._create_operators):
+            async with (
+                asyncio.TaskGroup() as tasks,
+                self._beside(tasks, self._follow_served),
+                self._beside(tasks, self._create_operators),
+            ):
                 while not is_over():
                     self._changed.clear()
                     await self._take_steps(tasks)
@@ -134,6 +138,9 @@ class _Run:
             yield
         finally:
             task.cancel()
+
+    async def _follow_served(self) -> None:
+        await self._cluster.follow_served(self._manifests)
 
     async def _create_operators(self) -> None:
         """Create the ClusterOperators before their turn, so that people see what is to come."""

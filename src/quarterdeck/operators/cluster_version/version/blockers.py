@@ -11,8 +11,8 @@ import msgspec
 from quarterdeck.api.config_v1 import ClusterOperator, ComponentOverride
 from quarterdeck.feature_gates import blocks_minor_updates
 from quarterdeck.status import find_condition
-from quarterdeck.status.staleness import is_stale
-from quarterdeck.status.staleness_marks import is_verdict, original
+from quarterdeck.status.staleness import lacks_report
+from quarterdeck.status.staleness_marks import original
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,6 @@ def summary(found: Sequence[Blocker]) -> Blocker:
     )
 
 
-def _carries_verdict(operator: ClusterOperator) -> bool:
-    """Whether the operator is stale, or its Available or Upgradeable carries the verdict."""
-    conditions = operator.status.conditions
-    found = (find_condition(conditions, type_) for type_ in ("Available", "Upgradeable"))
-    lost = any(one is not None and is_verdict(one.status, one.message) for one in found)
-    return lost or is_stale(conditions)
-
-
 def feature_set_blockers(feature_set: str) -> Iterator[Blocker]:
     """The blocker of a feature set that cannot be left again; none for another feature set."""
     if blocks_minor_updates(feature_set):
@@ -80,7 +72,7 @@ def _of_operators(operators: Iterable[ClusterOperator]) -> Iterator[Blocker]:
     for operator in sorted(operators, key=lambda one: one.metadata.name):
         name = operator.metadata.name
         condition = find_condition(operator.status.conditions, "Upgradeable")
-        if _carries_verdict(operator):
+        if lacks_report(operator.status.conditions, "Available", "Upgradeable"):
             yield Blocker(
                 reason="ClusterOperatorStale",
                 message=f"the cluster operator {name} no longer reports, so nobody knows whether"

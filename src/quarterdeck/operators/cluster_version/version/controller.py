@@ -32,6 +32,7 @@ from quarterdeck.api.config_v1 import (
     ClusterVersion,
     ClusterVersionStatus,
     Release,
+    Update,
 )
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import (
@@ -88,17 +89,18 @@ MESSAGE_WRITE_PERIOD = 2.0
 """Seconds between two writes that change only reasons and messages."""
 
 
-def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads) -> None:
-    """Add the controller of ClusterVersion, and the engine that it directs."""
+def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads) -> Controller:
+    """Add the controller of ClusterVersion, and the engine that it directs; return the former."""
     version = VersionController(manager, settings, payloads)
     to_version = to_singleton(KEY)
     woken_by: list[Watch] = [
         Watch(version.versions),
         Watch(version.operators, to_version),
         Watch(version.gates, to_version),
-        # After a raise of the log level, the skipped manifests are logged at once.
-        Watch(manager.cache(CONFIGS, THE_CONFIG), to_version),
     ]
+    if not settings.is_hosted:
+        # After a raise of the log level, the skipped manifests are logged at once.
+        woken_by.append(Watch(manager.cache(CONFIGS, THE_CONFIG), to_version))
     controller = Controller("cluster-version", version.reconcile, woken_by, at_start=[KEY])
     runner = version.runner = Runner(lambda: controller.wake(KEY))
 
@@ -112,6 +114,7 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
     manager.add(controller)
     manager.add_task("payload engine", run_engine)
     manager.registry.register(VersionCollector(version.metrics_input))
+    return controller
 
 
 class VersionController:
@@ -134,7 +137,7 @@ class VersionController:
         """Decide about the release, write the status, and give the engine its work."""
         version = self.versions.get(KEY)
         if version is None:
-            return await create_version(self.versions)
+            return await create_version(self.versions, self._manager, self._settings)
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
@@ -174,7 +177,7 @@ class VersionController:
     async def _asked(self, version: ClusterVersion) -> UpdateRequest:
         gates = self.gates.get(GATES_KEY)
         return UpdateRequest(
-            update=version.spec.desired_update,
+            update=self._wanted_update(version),
             history=version.status.history if version.status else (),
             releases=await self._payloads.releases(),
             blockers=blockers(
@@ -183,6 +186,15 @@ class VersionController:
                 gates.spec.effective_feature_set if gates else "",
             ),
         )
+
+    def _wanted_update(self, version: ClusterVersion) -> Update | None:
+        """The requested update; of a hosted cluster, to the release of this operator.
+
+        The management cluster names that release, and replaces this operator to change it.
+        """
+        if self._settings.is_hosted:
+            return Update(version=self._settings.release_version)
+        return version.spec.desired_update
 
     def _with_progress(
         self, decision: ReleaseDecision, scope: Scope

@@ -15,6 +15,7 @@ from quarterdeck.operators.cluster_version.history import History, started
 from quarterdeck.operators.cluster_version.payloads import Loaded
 from quarterdeck.operators.cluster_version.version.updates import (
     FIELD,
+    MAX_RELEASES_LISTED,
     Move,
     UpdateRefused,
     UpdateRequest,
@@ -92,12 +93,13 @@ def _decided(
 def missing(version: str, releases: Releases) -> UpdateRefused:
     """The refusal of a release that the releases directory does not have."""
     told = "".join(f"; {problem}" for problem in releases.problems[:MAX_PROBLEMS_LISTED])
+    others = ", ".join(offer.release.version for offer in releases.offers[:MAX_RELEASES_LISTED])
     return UpdateRefused(
         reason="ReleaseNotFound",
         field="",
         value=version,
-        message=f"there is no such release in the releases directory{told}",
-        remedy="put it there",
+        message=f"there is no such release in {releases.place}, only {others or 'none'}{told}",
+        remedy="put it there, or name another directory",
     )
 
 

@@ -31,6 +31,7 @@ from quarterdeck.operators.cluster_version.version.blockers import Blocker, summ
 from quarterdeck.payload.releases import Offer, Releases
 from quarterdeck.versions import parse_version
 
+MAX_RELEASES_LISTED = 10
 FIELD = "spec.desiredUpdate"
 
 
@@ -225,7 +226,8 @@ def _unknown(update: Update, asked: UpdateRequest) -> UpdateRefused:
         reason="ReleaseNotFound",
         field=f"{FIELD}.{field}",
         value=value or "",
-        message="there is no such release" + "".join(_problems(asked.releases)),
+        message=f"there is no such release in {asked.releases.place}"
+        + "".join(_problems(asked.releases)),
         remedy=_choices(asked.releases, field),
     )
 
@@ -239,8 +241,8 @@ def _problems(releases: Releases) -> Iterator[str]:
 
 
 def _choices(releases: Releases, field: str) -> str:
-    named = [getattr(offer.release, field) for offer in releases.offers[:10]]
-    return f"choose one of: {', '.join(named)}" if named else "add it to the releases directory"
+    named = [getattr(offer.release, field) for offer in releases.offers[:MAX_RELEASES_LISTED]]
+    return f"choose one of: {', '.join(named)}" if named else f"add it to {releases.place}"
 
 
 def _sorted(versions: Sequence[str] | frozenset[str]) -> list[str]:

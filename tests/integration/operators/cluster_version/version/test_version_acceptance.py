@@ -7,13 +7,15 @@ from tests.integration.operators.cluster_version.version.releases import (
     config_map,
     counted,
 )
-from tests.objects import cluster_operator
+from tests.objects import cluster_operator, condition
 
 from quarterdeck.api.meta import Object
 from quarterdeck.payload.seal import seal
 from quarterdeck.status.staleness_marks import verdict_message
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
+
+HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}
 
 
 def simple(cluster: Cluster, version: str) -> dict[str, Object | str]:
@@ -100,7 +102,9 @@ def test_what_is_not_listed_not_known_or_not_named_is_refused(
     settled.ask(version="9.9.9")
     refused(settled, "choose one of: 2.0.0, 1.1.0, 1.0.1, 1.0.0")
     settled.ask(image="example.test/other:1")
-    refused(settled, "spec.desiredUpdate.image: 'example.test/other:1': there is no such release")
+    refused(
+        settled, "spec.desiredUpdate.image: 'example.test/other:1': there is no such release in "
+    )
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [\n"
     files = simple(settled, "1.0.2") | {"0000_10_broken_00.yaml": broken}
     releases.write("1.0.2", files, ["1.0.0"])
@@ -207,6 +211,38 @@ def test_a_release_that_is_still_being_copied_is_refused_until_it_is_whole(
     assert applied(settled) == "1.0.0"
     seal(releases.root / "1.0.2")
     settled.wait_release("1.0.2")
+
+
+def test_files_that_change_under_a_running_update_are_noticed_and_not_applied(
+    settled: Cluster, releases: Releases
+) -> None:
+    """The update stands still until the release is whole again, and then goes on."""
+    awaited = cluster_operator("silent", operator="0.0.1-snapshot")
+    late = config_map("late", settled.namespace, version="1.0.4")
+    files = {"0000_30_silent_00.json": counted(awaited), "0000_40_late_00.json": late}
+    releases.write("1.0.4", simple(settled, "1.0.4") | files, ["1.0.0"])
+    settled.ask(version="1.0.4")
+    settled.wait_condition("Progressing", "True", "waiting on silent")
+    file = releases.root / "1.0.4" / "0000_40_late_00.json"
+    sealed = file.read_text()
+    file.write_text(sealed.replace("1.0.4", "forged"))
+    seen = settled.wait_condition("Failing", "True", "0000_40_late_00.json")
+    assert seen["reason"] == "RetrievePayload"
+    assert "status.desired: '1.0.4'" in seen["message"]
+    # What the update waited for is there now; with the changed file it must not go on.
+    well = [condition(kind, status) for kind, status in HEALTHY.items()]
+    versions = [{"name": "operator", "version": "1.0.4"}]
+    report = {"status": {"conditions": well, "versions": versions}}
+    settled.patch("clusteroperator", "silent", report, subresource="status")
+    settled.patch("clusterversion", "version", {"spec": {"channel": "looked-again"}})
+    settled.wait_observed()
+    assert settled.condition("Failing")["status"] == "True"
+    assert settled.find("configmap", "late") is None
+    file.write_text(sealed)
+    settled.wait_release("1.0.4")
+    assert settled.find("configmap", "late")["data"] == {"version": "1.0.4"}
+    told = [(one["version"], one["state"]) for one in settled.status()["history"]]
+    assert told == [("1.0.4", "Completed"), ("1.0.0", "Completed")]
 
 
 def test_a_stuck_update_is_turned_back_to_what_was_completed_last(

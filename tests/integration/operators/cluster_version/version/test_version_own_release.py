@@ -9,6 +9,7 @@ from tests.integration.operators.cluster_version.version.releases import Cluster
 from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.infrastructure import ensure_infrastructure
 from quarterdeck.localcluster.releases import (
     FIRST,
     NEXT,
@@ -23,12 +24,15 @@ pytestmark = [
     needs_bubblewrap,
 ]
 NAMESPACE = "openshift-cluster-version"
+OTHERS = ("quarterdeck-sample", "openshift-machine-api")
+"""The namespaces of the other operators."""
 
 
 @pytest.fixture
 def own(node_agent: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     """The cluster version operator from its own Deployment on `this-machine`."""
     write_releases(tmp_path / "releases")
+    ensure_infrastructure(node_agent)
     own = Cluster(node_agent, NAMESPACE)
     # A real payload of others, applied by a test before this, has a Deployment of this name with
     # another selector, which cannot be changed.
@@ -54,9 +58,14 @@ def take_away(own: Cluster) -> None:
     own.kubectl("delete", "clusterrolebinding", "quarterdeck-cluster-version", "--ignore-not-found")
     # Again: a process that was being killed may have brought one back.
     delete_all(own, NAMESPACE)
-    delete_all(own, "quarterdeck-sample")
+    for namespace in OTHERS:
+        delete_all(own, namespace)
+
     # A ReplicaSet may have made one more pod while it was deleted.
-    eventually(lambda: not own.all("pods", namespace="quarterdeck-sample"), "no pods left")
+    def none_left() -> bool:
+        return not any(own.all("pods", namespace=namespace) for namespace in OTHERS)
+
+    eventually(none_left, "no pods left")
 
 
 def delete_all(own: Cluster, namespace: str) -> None:
@@ -96,6 +105,9 @@ def test_the_operator_installs_the_rest_and_replaces_itself_in_an_update(own: Cl
     own.wait_release(FIRST)
     assert own.find("featuregate", "cluster")
     assert ready_releases(own, "quarterdeck-sample") == [FIRST, FIRST]
+    told = own.find("clusteroperator", "baremetal")["status"]["conditions"]
+    disabled = [one["status"] for one in told if one["type"] == "Disabled"]
+    assert disabled == ["True"]  # the platform of a local cluster is None
     own.patch("clusterversionoperator", "cluster", {"spec": {"operatorLogLevel": "Debug"}})
 
     # The history says which release the cluster has, not the process that happens to run.

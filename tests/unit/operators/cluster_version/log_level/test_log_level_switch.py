@@ -2,24 +2,11 @@
 
 import io
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from quarterdeck import log as logs
 from quarterdeck.operators.cluster_version.log_level.decision import STARTUP, LevelDecision
 from quarterdeck.operators.cluster_version.log_level.levels import LEVELS
 from quarterdeck.operators.cluster_version.log_level.switch import Switch
-
-
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    """What is logged while the test runs; the process's logging is left as it was."""
-    before = (logs._Output.verbosity, logs._Output.stream, logs._Output.processors)
-    stream = io.StringIO()
-    logs.configure(fmt="json", stream=stream)
-    yield stream
-    logs._Output.verbosity, logs._Output.stream, logs._Output.processors = before
 
 
 def to(level: str) -> LevelDecision:

@@ -7,6 +7,7 @@ from tests.places import ROOT
 SOURCE = ROOT / "src" / "quarterdeck"
 MODULES = [
     *(SOURCE / "operators" / "cluster_version" / "sync").glob("*.py"),
+    SOURCE / "status" / "definitions.py",
     SOURCE / "status" / "rollout.py",
 ]
 TEXT = (ROOT / "docs" / "applying-a-payload.md").read_text()

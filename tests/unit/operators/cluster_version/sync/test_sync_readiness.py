@@ -37,6 +37,7 @@ def rolled(wanted: int | None, updated: int, available: int, there: int, **rest:
         {} if wanted is None else {"replicas": wanted},
         observedGeneration=2,
         updatedReplicas=updated,
+        readyReplicas=available,
         availableReplicas=available,
         replicas=there,
         **rest,
@@ -121,9 +122,9 @@ def partition(number: int) -> Object:
         pytest.param(rolled(3, 3, 3, 3), Done, id="all there"),
         pytest.param(rolled(None, 1, 1, 1), Done, id="one is the default"),
         pytest.param(rolled(0, 0, 0, 0), Done, id="none wanted"),
-        pytest.param(rolled(3, 3, 2, 3), Waiting, id="one is not available"),
+        pytest.param(rolled(3, 3, 2, 3), Waiting, id="one is not ready"),
         pytest.param(rolled(3, 1, 3, 3), Waiting, id="two are of the old form"),
-        pytest.param(rolled(3, 3, 3, 4), Waiting, id="one too many is still there"),
+        pytest.param(rolled(3, 3, 3, 4), Done, id="one too many is still there, as for kubectl"),
         pytest.param(obj({"replicas": 1}), Waiting, id="nobody has looked at it"),
         pytest.param(
             merged(rolled(3, 1, 3, 3), spec=partition(2)), Done, id="two are meant to stay"

@@ -101,6 +101,15 @@ async def test_a_release_that_is_not_there_is_told_with_what_could_not_be_read(
     assert "x/release-metadata: empty" in str(decision.unusable)
 
 
+async def test_a_release_that_is_not_there_is_told_with_the_directory_and_what_is_in_it() -> None:
+    known = Releases(offers=(offer("1.1.0", "1.0.0"),), directory="/releases")
+    decision = await decided((), known=known)
+    assert str(decision.unusable) == (
+        "RELEASE_VERSION: '1.0.0': there is no such release in /releases (--releases), only 1.1.0; "
+        "put it there, or name another directory"
+    )
+
+
 async def test_away_from_a_release_that_is_gone_there_is_a_way() -> None:
     known = Releases(offers=(offer("1.1.0", "1.0.0"),))
     decision = await decided((entry("1.0.0"),), Update(version="1.1.0"), known=known)

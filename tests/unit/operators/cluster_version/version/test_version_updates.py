@@ -95,7 +95,8 @@ def test_before_the_first_release_nothing_is_judged() -> None:
             Update(version="3.0.0"),
             "spec.desiredUpdate.version",
             "ReleaseNotFound",
-            "there is no such release; choose one of: 2.0.0, 1.1.0, 1.0.1, 1.0.0",
+            "there is no such release in the releases directory; "
+            "choose one of: 2.0.0, 1.1.0, 1.0.1, 1.0.0",
             id="an unknown version",
         ),
         pytest.param(
@@ -198,6 +199,15 @@ def test_an_unknown_release_may_be_one_that_could_not_be_read() -> None:
     )
     outcome = refused(judged(Update(version="3.0.0"), known=Releases(problems=(broken,))))
     assert "3/release-metadata:1: not YAML; correct it" in str(outcome)
+
+
+def test_an_unknown_release_is_told_with_the_directory_and_the_option() -> None:
+    known = Releases(offers=(offer("1.0.0"),), directory="/releases")
+    outcome = str(refused(judged(Update(version="3.0.0"), known=known)))
+    assert "there is no such release in /releases (--releases); choose one of: 1.0.0" in outcome
+    none = Releases(directory="/releases")
+    outcome = str(refused(judged(Update(version="3.0.0"), known=none)))
+    assert "add it to /releases (--releases)" in outcome
 
 
 OVERRIDE = ComponentOverride(
