@@ -1,0 +1,33 @@
+"""The ingress operator: routers for the cluster's Ingress objects, and their access logs."""
+
+from quarterdeck.delivery.declaration import Declaration, Deployed, PayloadPart
+
+OPERATOR = Declaration(
+    name="ingress",
+    part_of="quarterdeck",
+    title="The ingress operator",
+    setup="quarterdeck.operators.ingress.controller:setup",
+    settings="quarterdeck.operators.ingress.settings:Settings",
+    namespace="openshift-ingress-operator",
+    other_namespaces=("openshift-ingress",),
+    account="ingress-operator",
+    component="ingress-operator",
+    cluster_operator="ingress",
+    capability="Ingress",
+    delivery=Deployed(
+        # It asks the HAProxy of the routers whether it accepts a log format.
+        image="quarterdeck-router",
+        other_images=("quarterdeck-router",),
+        env=(("ROUTER_IMAGE", "quarterdeck-router"),),
+    ),
+    kinds=("quarterdeck.api.operator_v1:INGRESS_CONTROLLERS",),
+    parts=(
+        PayloadPart(
+            name="router",
+            # Before the operator: a new router may need a right that the old one did not.
+            run_level=49,
+            objects="quarterdeck.operators.ingress.router_account:OBJECTS",
+            kept=True,
+        ),
+    ),
+)

@@ -1,0 +1,10 @@
+"""The format of access lines, as the user typed it."""
+
+from quarterdeck.operators.ingress.logging.additions import Additions, Context
+
+
+def additions(log_format: str, _context: Context) -> Additions:
+    """The router's variable; an empty format is HAProxy's own."""
+    if not log_format:
+        return Additions()
+    return Additions(environment={"ROUTER_SYSLOG_FORMAT": log_format})

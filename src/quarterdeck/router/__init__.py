@@ -1,0 +1,1 @@
+"""The program in the ingress pod: routes in, haproxy.cfg out, checked, reloaded."""

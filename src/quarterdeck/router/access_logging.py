@@ -1,0 +1,132 @@
+"""Says whether access lines arrive: on the router's own pod, and in its metrics.
+
+The ingress operator reads the condition of the pod. The router writes it under its own account, and
+only when it says something new.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from quarterdeck.api.meta import PODS, Object
+from quarterdeck.haproxy.access_log import AccessLog
+from quarterdeck.kube import Client, KubeError
+from quarterdeck.log import get_logger
+from quarterdeck.router.admin import CommandError, ask_master
+from quarterdeck.router.canary import Outcome, canary_for
+from quarterdeck.router.loss import Requests, Tally, requests_in, workers_in
+from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.settings import Settings
+
+log = get_logger("router.access-logging")
+
+CONDITION = "quarterdeck.dev/AccessLoggingReady"
+"""The type of the condition on the router's pod."""
+INTERVAL = 10.0
+"""Seconds between two canaries while lines arrive."""
+RETRY_INTERVAL = 1.0
+"""Seconds between two canaries while they do not."""
+
+
+class AccessLogging:
+    """Watches over the access log of a router."""
+
+    def __init__(
+        self,
+        access_log: AccessLog,
+        proxy: Proxy,
+        client: Client,
+        settings: Settings,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._canary = canary_for(access_log, proxy.sockets)
+        self._proxy = proxy
+        self._client = client
+        self._settings = settings
+        self._now = now
+        self._to_sidecar = access_log.to_sidecar
+        self.tally = Tally()
+        self.ready = False
+
+    async def run(self) -> None:
+        """Send canaries until cancelled."""
+        try:
+            while True:
+                outcome = await self.look()
+                if outcome.arrives != self.ready:
+                    log.info("access logging", ready=outcome.arrives, reason=outcome.message)
+                self.ready = outcome.arrives
+                await self._report(outcome)
+                await asyncio.sleep(INTERVAL if outcome.arrives else RETRY_INTERVAL)
+        finally:
+            self._canary.close()
+
+    async def look(self) -> Outcome:
+        """Send a canary, and count requests and lines."""
+        if self._proxy.trouble:
+            return Outcome(False, "RouterNotServing", self._proxy.trouble)
+        if self._to_sidecar:
+            self.tally = self.tally.asked(await self._requests())
+        outcome = await self._canary.try_once()
+        if outcome.lines is not None:
+            self.tally = self.tally.heard(outcome.lines, outcome.started)
+            self.tally = self.tally.asked(await self._requests()).settled()
+        return outcome
+
+    async def _requests(self) -> dict[int, Requests]:
+        """The requests of each worker that runs, old ones too."""
+        found: dict[int, Requests] = {}
+        socket = self._proxy.master_socket
+        try:
+            workers = workers_in(await ask_master(socket, "show proc"))
+        except CommandError:
+            return found
+        for pid in workers:
+            try:
+                found[pid] = requests_in(await ask_master(socket, f"@!{pid} show stat"))
+            except CommandError:
+                continue  # it has ended since
+        return found
+
+    async def _report(self, outcome: Outcome) -> None:
+        """Write the condition if it says something new; try again next time if that fails."""
+        name, namespace = self._settings.pod_name, self._settings.pod_namespace
+        if not name or not namespace:
+            return
+        try:
+            pod = await self._client.get(PODS, name, namespace)
+            wanted = condition(pod, outcome, self.tally.lost, self._now())
+            if wanted is not None:
+                await self._client.apply(
+                    PODS,
+                    {
+                        "metadata": {"name": name, "namespace": namespace},
+                        "status": {"conditions": [wanted]},
+                    },
+                    field_manager="quarterdeck-router",
+                    subresource="status",
+                )
+        except KubeError as error:
+            log.warning("condition of the pod not written", error=str(error))
+
+
+def condition(pod: Object, outcome: Outcome, lost: int, now: datetime) -> Object | None:
+    """The condition to write on the pod; None if it says that already."""
+    message = outcome.message
+    if lost:
+        message += f"; {lost} lines were lost since the router started"
+    wanted = {
+        "type": CONDITION,
+        "status": "True" if outcome.arrives else "False",
+        "reason": outcome.reason,
+        "message": message,
+    }
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    was: Object = next((one for one in conditions if one.get("type") == CONDITION), {})
+    if wanted.items() <= was.items():
+        return None
+    since = was.get("lastTransitionTime") if was.get("status") == wanted["status"] else None
+    written = msgspec.to_builtins(now.replace(microsecond=0))
+    return {**wanted, "lastTransitionTime": since or written}

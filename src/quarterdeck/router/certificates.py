@@ -1,0 +1,112 @@
+"""Certificates from Secrets, parsed and written again, so that nothing else gets into a file. Pure.
+
+`cryptography` reads them; a Secret is anybody's.
+"""
+
+import base64
+import binascii
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import NameOID
+
+from quarterdeck.api.meta import Object
+
+_DEFAULT_LIFETIME = timedelta(days=3650)
+_RSA_BITS = range(2048, 8192 + 1)
+"""OpenSSL refuses shorter keys. Each handshake with a longer one takes the router's time."""
+_FEWEST_EC_BITS = 256
+_BROKEN_HASHES = ("md5", "sha1")
+
+
+class UnusableSecretError(Exception):
+    """A Secret is no certificate with its key; the message says why and never shows its content."""
+
+
+def pem_of(secret: Object) -> str:
+    """The chain and the key of a Secret of type kubernetes.io/tls, as HAProxy reads them."""
+    return _pem(_decoded(secret, "tls.crt"), _decoded(secret, "tls.key"))
+
+
+@lru_cache(maxsize=8192)  # parsing takes longer than all the rest of an Ingress
+def _pem(chain: bytes, key_text: bytes) -> str:
+    try:
+        certificates = x509.load_pem_x509_certificates(chain)
+        key = load_pem_private_key(key_text, None)
+        public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        first = certificates[0].public_key()
+        of_chain = first.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        weak = next((one for one in map(_weakness, certificates) if one), "")
+    except (ValueError, TypeError, UnsupportedAlgorithm, IndexError):
+        raise UnusableSecretError(
+            "tls.crt and tls.key are not a PEM certificate chain and an unencrypted PEM key"
+        ) from None
+    if public != of_chain:
+        raise UnusableSecretError("tls.key is not the key of the first certificate in tls.crt")
+    if weak:
+        raise UnusableSecretError(f"a certificate in tls.crt has {weak}")
+    written = [one.public_bytes(Encoding.PEM) for one in certificates]
+    written.append(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+    return b"".join(written).decode()
+
+
+def _weakness(certificate: x509.Certificate) -> str:
+    """Why HAProxy would refuse the certificate, and with it every other one; empty if it takes it.
+
+    OpenSSL looks at every certificate of a chain.
+    """
+    key = certificate.public_key()
+    if isinstance(key, rsa.RSAPublicKey):
+        if key.key_size not in _RSA_BITS:
+            return f"an RSA key of {key.key_size} bits; use 2048 to 8192"
+    elif isinstance(key, ec.EllipticCurvePublicKey):
+        if key.key_size < _FEWEST_EC_BITS:
+            return f"the curve {key.curve.name}; use one of {_FEWEST_EC_BITS} bits or more"
+    elif not isinstance(key, ed25519.Ed25519PublicKey | ed448.Ed448PublicKey):
+        return "a key of another kind than RSA, elliptic curve or Edwards curve"
+    signed_with = certificate.signature_hash_algorithm
+    if signed_with is not None and signed_with.name in _BROKEN_HASHES:
+        return f"a signature with {signed_with.name}; use SHA-256"
+    return ""
+
+
+def self_signed(common_name: str, now: datetime) -> str:
+    """A new self-signed certificate with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + _DEFAULT_LIFETIME)
+        .sign(key, hashes.SHA256())
+    )
+    written = certificate.public_bytes(Encoding.PEM)
+    written += key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return written.decode()
+
+
+def _decoded(secret: Object, name: str) -> bytes:
+    value = (secret.get("data") or {}).get(name)
+    if not value:
+        raise UnusableSecretError(f"{name} is missing")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise UnusableSecretError(f"{name} is not base64") from None

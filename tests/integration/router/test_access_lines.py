@@ -1,0 +1,174 @@
+"""Access lines from HAProxy to rsyslog, counted at both ends: under load, reloads and kills."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from tests.http_backend import free_ports
+from tests.integration.router.test_proxy import LOOPBACK, running, serving
+from tests.rsyslog_process import running_sidecar
+
+from quarterdeck.haproxy.access_log import AccessLog
+from quarterdeck.haproxy.model import Backend, Config
+from quarterdeck.router.access_logging import AccessLogging
+from quarterdeck.router.canary import Outcome
+from quarterdeck.router.certificates import self_signed
+from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.settings import Settings
+from quarterdeck.testing.waiting import eventually_async
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def config(directory: Path, log: AccessLog, port: int) -> Config:
+    """A configuration whose requests all get 503, and a line."""
+    return Config(
+        http_bind=f"{LOOPBACK}:{port}",
+        https_bind=f"{LOOPBACK}:{free_ports(1)[0]}",
+        sockets=str(directory),
+        access_log=log,
+        default_certificate=self_signed("default", NOW),
+        path_prefixes=(("*/", "ns:web:80"),),
+        backends=(Backend("ns:web:80", (None,)),),
+    )
+
+
+@asynccontextmanager
+async def logging_router(
+    directory: Path, form: Literal["stream", "datagram"] = "stream"
+) -> AsyncIterator[tuple[Proxy, AccessLogging, int]]:
+    """HAProxy with an access log, what watches over it, and the port."""
+    log = AccessLog(address=str(directory / "rsyslog.sock"), socket=form, level="info")
+    port = free_ports(1)[0]
+    async with running(directory) as proxy:
+        await proxy.load(config(directory, log, port))
+        await serving(proxy)
+        client: Any = None  # without a pod it writes nothing
+        logging = AccessLogging(log, proxy, client, Settings(), lambda: NOW)
+        try:
+            yield proxy, logging, port
+        finally:
+            logging._canary.close()
+
+
+async def arriving(logging: AccessLogging) -> None:
+    """Wait until a canary comes back."""
+
+    async def look() -> Outcome | None:
+        outcome = await logging.look()
+        return outcome if outcome.arrives else None
+
+    outcome: Outcome = await eventually_async(look, "a canary comes back")
+    assert outcome.reason == "LinesArrive"
+
+
+async def send(port: int, seconds: float, *, reloads: bool = False) -> int:
+    """Send requests as fast as they go; return how many were answered.
+
+    A reload closes idle connections, which wrk calls read errors.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *("wrk", "-t1", "-c20", f"-d{seconds}", f"http://{LOOPBACK}:{port}/"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said = (await process.communicate())[0].decode()
+    found = re.search(r"(\d+) requests in", said)
+    assert found, said
+    errors = re.search(r"Socket errors: connect 0, read \d+, write 0, timeout 0", said)
+    assert "Socket errors" not in said or (reloads and errors), said
+    return int(found[1])
+
+
+async def quiet(logging: AccessLogging) -> None:
+    """Wait until all connections are closed, so that the counts are exact."""
+
+    async def look() -> Outcome | None:
+        outcome = await logging.look()
+        still_open = any(one.open for one in logging.tally.workers.values())
+        return None if still_open else outcome
+
+    outcome: Outcome = await eventually_async(look, "all connections are closed")
+    assert outcome.arrives
+
+
+async def test_no_line_is_lost_on_the_stream_socket_however_fast(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with logging_router(tmp_path) as (_, logging, port):
+            await arriving(logging)
+            answered = 0
+            while answered < 50_000:
+                answered += await send(port, 2)
+            await quiet(logging)
+            tally = logging.tally
+            assert tally.requests >= answered
+            assert (tally.arrived, tally.lost) == (tally.requests, 0)
+        assert sum("haproxy[" in line for line in sidecar.lines()) == tally.requests
+
+
+async def test_a_killed_rsyslog_loses_lines_which_are_counted_and_logging_resumes(
+    tmp_path: Path,
+) -> None:
+    async with logging_router(tmp_path) as (_, logging, port):
+        assert (await logging.look()).reason == "SocketMissing"
+        with running_sidecar(tmp_path) as sidecar:
+            await arriving(logging)
+            sending = asyncio.create_task(send(port, 3))
+            await eventually_async(lambda: len(sidecar.lines()) > 1000, "lines")
+            sidecar.process.kill()
+            sidecar.process.wait()
+            assert not (await logging.look()).arrives
+        with running_sidecar(tmp_path) as sidecar:
+            await sending
+            await arriving(logging)
+            await quiet(logging)
+            tally = logging.tally
+            # What rsyslog had counted, but not yet told, counts as lost.
+            assert tally.requests == tally.arrived + tally.lost
+            before = tally
+            await send(port, 1)
+            await quiet(logging)
+            assert logging.tally.lost == before.lost
+            assert logging.tally.arrived > before.arrived
+
+
+async def test_what_reloads_lose_is_counted(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with logging_router(tmp_path) as (proxy, logging, port):
+            await arriving(logging)
+            sending = asyncio.create_task(send(port, 3, reloads=True))
+            for number in range(3):
+                await asyncio.sleep(0.5)
+                assert proxy.config is not None
+                backends = (Backend("ns:web:80", (None,) * (number + 2)),)
+                await proxy.load(msgspec.structs.replace(proxy.config, backends=backends))
+                await logging.look()
+            answered = await sending
+            await eventually_async(
+                lambda: sum("haproxy[" in line for line in sidecar.lines()) > 1000, "lines"
+            )
+            await quiet(logging)
+            lines = sum("haproxy[" in line for line in sidecar.lines())
+            assert logging.tally.arrived == lines
+            # The last requests of a worker may be unknown, but no loss is invented.
+            assert logging.tally.lost <= max(0, answered + 20 - lines)
+
+
+@pytest.mark.parametrize("form", ["datagram"])
+async def test_the_loss_on_the_datagram_socket_is_counted(
+    tmp_path: Path, form: Literal["datagram"]
+) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with logging_router(tmp_path, form) as (_, logging, port):
+            await arriving(logging)
+            await send(port, 1)
+            await arriving(logging)
+            await quiet(logging)
+            tally = logging.tally
+            assert tally.arrived == sum("haproxy[" in line for line in sidecar.lines())
+            assert tally.lost == tally.requests - tally.arrived

@@ -1,0 +1,231 @@
+"""HAProxy under the router's hand: loads, changes by commands, reloads, kills."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+from tests.http_backend import free_ports, http_backend
+
+from quarterdeck.haproxy.model import Backend, Certificate, Config, Endpoint
+from quarterdeck.haproxy.runtime import runtime_commands
+from quarterdeck.router.admin import ask
+from quarterdeck.router.certificates import self_signed
+from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.testing.waiting import eventually_async
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def backends() -> Iterator[list[int]]:
+    with http_backend("one") as one, http_backend("two") as two:
+        yield [one, two]
+
+
+def config(directory: Path, ports: list[int], *slots: int | None) -> Config:
+    """A configuration that sends everything to these ports on loopback."""
+    endpoints = tuple(Endpoint(LOOPBACK, port) if port else None for port in slots)
+    return Config(
+        http_bind=f"{LOOPBACK}:{ports[0]}",
+        https_bind=f"{LOOPBACK}:{ports[1]}",
+        sockets=str(directory),
+        default_certificate=self_signed("default", datetime(2026, 1, 1, tzinfo=UTC)),
+        path_prefixes=(("*/", "ns:web:80"),),
+        backends=(Backend("ns:web:80", endpoints),),
+    )
+
+
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[Proxy]:
+    proxy = Proxy(directory)
+    task = asyncio.create_task(proxy.run())
+    try:
+        yield proxy
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def serving(proxy: Proxy) -> None:
+    await eventually_async(lambda: not proxy.trouble, "HAProxy serves")
+
+
+async def get(port: int, path: str = "/") -> tuple[int, str]:
+    url = f"http://{LOOPBACK}:{port}{path}"
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_endpoints_come_and_go_by_commands(tmp_path: Path, backends: list[int]) -> None:
+    ports = free_ports(2)
+    one, two = backends
+    async with running(tmp_path) as proxy:
+        first = config(tmp_path, ports, one, None)
+        await proxy.load(first)
+        await serving(proxy)
+        assert await get(ports[0]) == (200, "one /\n")
+        for slots, expected in (((None, two), "two /\n"), ((one, None), "one /\n")):
+            assert proxy.config is not None
+            wanted = msgspec.structs.replace(
+                first, backends=config(tmp_path, ports, *slots).backends
+            )
+            commands = runtime_commands(proxy.config, wanted)
+            assert commands
+            await proxy.change(tuple(commands), wanted)
+            assert {await get(ports[0]) for _ in range(10)} == {(200, expected)}
+        assert (proxy.reloads, proxy.starts) == (0, 1)
+
+
+async def test_a_certificate_changes_by_commands(tmp_path: Path, backends: list[int]) -> None:
+    ports = free_ports(2)
+    async with running(tmp_path) as proxy:
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        old, new = (self_signed("shop.example", now) for _ in range(2))
+        first = msgspec.structs.replace(
+            config(tmp_path, ports, backends[0]),
+            certificates=(Certificate("ns:shop.pem", old, ("shop.example",)),),
+        )
+        await proxy.load(first)
+        await serving(proxy)
+        assert await served_certificate(ports[1], "shop.example") in old
+        assert await served_certificate(ports[1], "other.example") in first.default_certificate
+        wanted = msgspec.structs.replace(
+            first, certificates=(Certificate("ns:shop.pem", new, ("shop.example",)),)
+        )
+        await proxy.change(tuple(runtime_commands(first, wanted) or ()), wanted)
+        assert await served_certificate(ports[1], "shop.example") in new
+        assert proxy.reloads == 0
+
+
+async def served_certificate(port: int, server_name: str) -> str:
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection(
+        LOOPBACK, port, ssl=context, server_hostname=server_name
+    )
+    found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return ssl.DER_cert_to_PEM_cert(found)
+
+
+async def test_a_refused_configuration_changes_nothing(tmp_path: Path, backends: list[int]) -> None:
+    ports = free_ports(2)
+    async with running(tmp_path) as proxy:
+        good = config(tmp_path, ports, backends[0])
+        await proxy.load(good)
+        await serving(proxy)
+        bad = msgspec.structs.replace(good, default_certificate="no certificate")
+        with pytest.raises(ConfigRefusedError, match=r"default\.pem"):
+            await proxy.load(bad)
+        assert proxy.config == good
+        assert await get(ports[0]) == (200, "one /\n")
+
+
+@pytest.mark.parametrize(
+    ("reloads", "pause"),
+    [
+        pytest.param(3, 0.0, id="three in a row"),
+        pytest.param(30, 1.0, id="one a second for 30 s", marks=pytest.mark.soak),
+    ],
+)
+async def test_requests_do_not_fail_while_haproxy_reloads(
+    tmp_path: Path, backends: list[int], reloads: int, pause: float
+) -> None:
+    """Each request has a connection of its own, so one that is refused or reset fails the test."""
+    ports = free_ports(2)
+    async with running(tmp_path) as proxy:
+        await proxy.load(config(tmp_path, ports, backends[0]))
+        await serving(proxy)
+        statuses: list[int] = []
+        before: list[int] = []
+        stop = asyncio.Event()
+
+        async def send() -> None:
+            while not stop.is_set():
+                statuses.append((await get(ports[0]))[0])
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(4):
+                tasks.create_task(send())
+            for number in range(1, reloads + 1):
+                before.append(len(statuses))
+                await eventually_async(lambda: len(statuses) > before[-1] + 20, "traffic")
+                await proxy.load(config(tmp_path, ports, backends[number % 2]))
+                await asyncio.sleep(pause)
+            stop.set()
+        assert set(statuses) == {200}
+        expected = ("one", "two")[reloads % 2]
+        assert (await get(ports[0]))[1] == f"{expected} /\n"
+        assert (proxy.reloads, proxy.starts) == (reloads, 1)
+
+
+async def test_a_killed_haproxy_is_started_again(tmp_path: Path, backends: list[int]) -> None:
+    ports = free_ports(2)
+    async with running(tmp_path) as proxy:
+        await proxy.load(config(tmp_path, ports, backends[0]))
+        await serving(proxy)
+        info = await ask(proxy.admin_socket, "show info")
+        worker = next(int(at.split()[1]) for at in info.splitlines() if at.startswith("Pid:"))
+        os.kill(worker, signal.SIGKILL)
+        await eventually_async(lambda: proxy.starts == 2 and not proxy.trouble, "a new HAProxy")
+        assert await get(ports[0]) == (200, "one /\n")
+
+
+async def test_the_next_router_takes_over_from_one_that_was_killed(
+    tmp_path: Path, backends: list[int]
+) -> None:
+    ports = free_ports(2)
+    first = Proxy(tmp_path)
+    task = asyncio.create_task(first.run())
+    await first.load(config(tmp_path, ports, backends[0]))
+    await serving(first)
+    orphan = first._process
+    assert orphan is not None
+    first._process = None  # as a router that was killed: HAProxy goes on
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await get(ports[0]) == (200, "one /\n")
+    async with running(tmp_path) as second:
+        await serving(second)
+        assert second.generation == 1
+        assert await asyncio.wait_for(orphan.wait(), 60) == 0
+        assert await get(ports[0]) == (200, "one /\n")
+
+
+async def test_endpoints_come_and_go_under_load_without_a_failed_request(
+    tmp_path: Path, backends: list[int]
+) -> None:
+    ports = free_ports(2)
+    one, two = backends
+    async with running(tmp_path) as proxy:
+        first = config(tmp_path, ports, one, None)
+        await proxy.load(first)
+        await serving(proxy)
+        load = await asyncio.create_subprocess_exec(
+            *("wrk", "-t1", "-c8", "-d3", f"http://{LOOPBACK}:{ports[0]}/"),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        changes = 0
+        while load.returncode is None and changes < 20:
+            for slots in ((one, two), (None, two), (one, two), (one, None)):
+                assert proxy.config is not None
+                wanted = msgspec.structs.replace(
+                    first, backends=config(tmp_path, ports, *slots).backends
+                )
+                await proxy.change(tuple(runtime_commands(proxy.config, wanted) or ()), wanted)
+                changes += 1
+                await asyncio.sleep(0.05)
+        said = (await load.communicate())[0].decode()
+        assert "Non-2xx" not in said, said
+        assert "Socket errors" not in said, said
+        assert changes >= 8
+        assert proxy.reloads == 0

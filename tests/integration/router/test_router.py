@@ -1,0 +1,391 @@
+"""`quarterdeck router` as a process under the routers' own account, on a real API server."""
+
+import contextlib
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.http_backend import free_ports, http_backend
+from tests.rsyslog_process import running_sidecar
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.controlplane import ControlPlane
+from quarterdeck.localcluster.operators import apply
+from quarterdeck.operators.ingress.router_account import OBJECTS
+from quarterdeck.router.certificates import self_signed
+from quarterdeck.testing.namespaces import create_namespace, delete_namespace, name_for
+from quarterdeck.testing.waiting import eventually, until
+
+LOOPBACK = "127.0.0.1"
+
+
+class RouterProcess:
+    """A running router: its ports, its log."""
+
+    def __init__(self, kubeconfig: Path, directory: Path, **variables: str) -> None:
+        self.http, self.https, self.stats = free_ports(3)
+        self._command = [
+            *(sys.executable, "-m", "quarterdeck", "--verbosity=4", "router"),
+            *("--log-format=json", f"--kubeconfig={kubeconfig}", f"--state-dir={directory}"),
+            *("--allow-external-names", "--allow-loopback-backends"),
+        ]
+        self._environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("POD_")},
+            "ROUTER_SERVICE_HTTP_PORT": str(self.http),
+            "ROUTER_SERVICE_HTTPS_PORT": str(self.https),
+            "STATS_PORT": str(self.stats),
+            "RELOAD_INTERVAL": "1s",
+            "POD_IP": LOOPBACK,
+            **variables,
+        }
+        self.log = directory / "router.log"
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log
+            )
+
+    def get(self, host: str, path: str = "/", *, tls: bool = False) -> tuple[int, str]:
+        """Status and text of a request for a host."""
+        port = self.https if tls else self.http
+        url = f"http{'s' if tls else ''}://{LOOPBACK}:{port}{path}"
+        context = ssl.create_default_context() if tls else None
+        if context is not None:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        asked = urllib.request.Request(url, headers={"Host": host})  # noqa: S310
+        try:
+            with urllib.request.urlopen(asked, timeout=30, context=context) as answer:  # noqa: S310
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def until(self, host: str, path: str, wanted: tuple[int, str]) -> None:
+        """Wait for an answer; of a 503 the text is HAProxy's own."""
+
+        def look() -> tuple[int, str]:
+            status, text = self.get(host, path)
+            return status, text if status == 200 else ""
+
+        until(look, lambda seen: seen == wanted, f"{wanted} for {host}{path}: {self.log}")
+
+    def ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.stats}/healthz/ready") as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def metric(self, sample: str) -> float:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.stats}/metrics") as answer:
+            for line in answer.read().decode().splitlines():
+                name, _, value = line.rpartition(" ")
+                if name == sample:
+                    return float(value)
+        return 0.0
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(60)
+            finally:
+                self.process.kill()
+
+
+@pytest.fixture(scope="module")
+def account(control_plane: ControlPlane) -> Path:
+    """The kubeconfig of the routers' account, with the rights that the release gives it."""
+    if not control_plane.requests().send("GET", "/api/v1/namespaces/openshift-ingress").ok:
+        create_namespace(control_plane.requests(), "openshift-ingress")
+    apply(control_plane, OBJECTS)
+    return control_plane.kubeconfig_for_service_account("openshift-ingress", "router")
+
+
+@pytest.fixture(scope="module")
+def router(account: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RouterProcess]:
+    running = RouterProcess(account, tmp_path_factory.mktemp("router"))
+    try:
+        eventually(running.ready, f"the router is ready: {running.log}")
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[dict[str, int]]:
+    with http_backend("one") as one, http_backend("two") as two:
+        yield {"one": one, "two": two}
+
+
+class Shop:
+    """A namespace with Services for the backends."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, ports: dict[str, int]) -> None:
+        self.plane, self.namespace = plane, namespace
+        self.apply(*(external(name, port) for name, port in ports.items()))
+
+    def apply(self, *objects: Object) -> None:
+        for one in objects:
+            one["metadata"]["namespace"] = self.namespace
+        apply(self.plane, objects)
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.plane.kubectl("--namespace", self.namespace, *arguments).stdout
+
+    def events(self, about: str) -> list[str]:
+        found: Any = json.loads(self.kubectl("get", "events", "--output=json"))
+        return [one["message"] for one in found["items"] if one["involvedObject"]["name"] == about]
+
+
+@pytest.fixture
+def shop(control_plane: ControlPlane, namespace: str, ports: dict[str, int]) -> Shop:
+    return Shop(control_plane, namespace, ports)
+
+
+def external(name: str, port: int, target: str = "localhost") -> Object:
+    """A Service on this machine."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {
+            "type": "ExternalName",
+            "externalName": target,
+            "ports": [{"name": "http", "port": port}],
+        },
+    }
+
+
+def ingress(name: str, host: str, *paths: tuple[str, str, str], **spec: Any) -> Object:
+    """An Ingress of these paths: path, type, Service."""
+    found = [
+        {
+            "path": path,
+            "pathType": kind,
+            "backend": {"service": {"name": service, "port": {"name": "http"}}},
+        }
+        for path, kind, service in paths
+    ]
+    rules = [{"host": host, "http": {"paths": found}}] if found else []
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": name},
+        "spec": {"rules": rules, **spec},
+    }
+
+
+def test_hosts_and_paths_are_routed(router: RouterProcess, shop: Shop) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(
+        ingress(
+            "web",
+            host,
+            ("/", "Prefix", "one"),
+            ("/two", "Prefix", "two"),
+            ("/two/one", "Exact", "one"),
+            ("/any", "ImplementationSpecific", "two"),
+        ),
+        ingress("wild", f"*.{host}", ("/", "Prefix", "two")),
+    )
+    router.until(host, "/", (200, "one /\n"))
+    router.until(host, "/two", (200, "two /two\n"))
+    router.until(f"sub.{host}", "/", (200, "two /\n"))
+    for path, name in {
+        "/two": "two",
+        "/two/": "two",
+        "/two/x?y=z": "two",
+        "/twofold": "one",
+        "/two/one": "one",
+        "/two/one/": "two",
+        "/any/x": "two",
+    }.items():
+        assert router.get(host, path) == (200, f"{name} {path}\n")
+    assert router.get(f"sub.{host}", "/x") == (200, "two /x\n")
+    assert router.get(f"{host}:{router.http}", "/x") == (200, "one /x\n")
+    assert router.get(host.upper(), "/x") == (200, "one /x\n")
+    assert router.get(f"a.sub.{host}")[0] == 503
+    assert router.get("nobody.example")[0] == 503
+    shop.kubectl("delete", "ingress", "web")
+    router.until(host, "/", (503, ""))
+
+
+def test_a_bad_object_has_an_event_and_the_others_work(router: RouterProcess, shop: Shop) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(
+        external("etcd", 2379, "169.254.169.254.nip.example"),
+        ingress("good", host, ("/", "Prefix", "one")),
+        ingress("gone", f"gone.{host}", ("/", "Prefix", "missing")),
+        ingress(
+            "hostile", f"hostile.{host}", ("/x y#'\"\\{${HOME}", "ImplementationSpecific", "one")
+        ),
+    )
+    router.until(host, "/", (200, "one /\n"))
+    eventually(lambda: shop.events("hostile"), "an event on the hostile Ingress")
+    eventually(lambda: shop.events("gone"), "an event on the Ingress without a Service")
+    assert "spec.rules[0].http.paths[0].path" in shop.events("hostile")[0]
+    assert router.get(f"gone.{host}")[0] == 503
+
+
+def test_the_oldest_ingress_keeps_its_host(
+    router: RouterProcess, shop: Shop, control_plane: ControlPlane, ports: dict[str, int]
+) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(ingress("old", host, ("/", "Prefix", "one")))
+    router.until(host, "/", (200, "one /\n"))
+    # Times in objects are whole seconds: of two equally old ones, the first by name counts.
+    name = name_for("zz-intruder")
+    create_namespace(control_plane.requests(), name)
+    try:
+        other = Shop(control_plane, name, ports)
+        other.apply(ingress("new", host, ("/login", "Prefix", "two")))
+        eventually(lambda: other.events("new"), "an event on the newer Ingress")
+        assert router.get(host, "/login") == (200, "one /login\n")
+    finally:
+        delete_namespace(control_plane.requests(), name)
+
+
+@pytest.fixture
+def own_router(account: Path, shop: Shop, tmp_path: Path) -> Iterator[RouterProcess]:
+    """A router for this test's namespace only: others, which are being deleted, reload it not."""
+    only = f"kubernetes.io/metadata.name={shop.namespace}"
+    running = RouterProcess(account, tmp_path, NAMESPACE_LABELS=only)
+    yield running
+    running.stop()
+
+
+def test_certificates_are_chosen_by_server_name_and_change_without_a_reload(
+    own_router: RouterProcess, shop: Shop
+) -> None:
+    router, host = own_router, f"{shop.namespace}.example"
+    eventually(router.ready, f"the router is ready: {router.log}")
+    first = certificate_secret("shop", host)
+    tls = [{"hosts": [host], "secretName": "shop"}]
+    shop.apply(first, ingress("web", host, ("/", "Prefix", "one"), tls=tls))
+    until(
+        lambda: served(router.https, host), lambda it: it in first["stringData"]["tls.crt"], "TLS"
+    )
+    assert served(router.https, "other.example") not in first["stringData"]["tls.crt"]
+    assert router.get(host, "/x", tls=True) == (200, "one /x\n")
+    # A reload for the Ingress itself may still be on its way at the first one.
+    assert any(changes_without_reload(router, shop, host) for _ in range(4))
+
+
+def changes_without_reload(router: RouterProcess, shop: Shop, host: str) -> bool:
+    """Whether a new certificate is served while nothing is reloaded."""
+    new = certificate_secret("shop", host)
+    reloads = router.metric("quarterdeck_router_reloads_total")
+    shop.apply(new)
+    until(lambda: served(router.https, host), lambda it: it in new["stringData"]["tls.crt"], "TLS")
+    return router.metric("quarterdeck_router_reloads_total") == reloads
+
+
+def certificate_secret(name: str, host: str) -> Object:
+    from datetime import UTC, datetime
+
+    pem = self_signed(host, datetime(2026, 1, 1, tzinfo=UTC))
+    certificate, begin, key = pem.partition("-----BEGIN PRIVATE KEY")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": name},
+        "stringData": {"tls.crt": certificate, "tls.key": begin + key},
+    }
+
+
+def served(port: int, server_name: str) -> str:
+    """The PEM of the certificate for a server name."""
+    import socket
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection((LOOPBACK, port), timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname=server_name) as wrapped,
+    ):
+        found = wrapped.getpeercert(binary_form=True)
+        assert found
+        return ssl.DER_cert_to_PEM_cert(found)
+
+
+def test_traffic_goes_on_while_the_router_is_killed_and_comes_back(
+    account: Path, shop: Shop, tmp_path: Path
+) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(ingress("web", host, ("/", "Prefix", "one")))
+    router = RouterProcess(account, tmp_path)
+    try:
+        router.until(host, "/", (200, "one /\n"))
+        router.process.kill()
+        router.process.wait()
+        assert router.get(host) == (200, "one /\n")
+        router.start()
+        eventually(router.ready, "the next router is ready")
+        assert router.get(host) == (200, "one /\n")
+        shop.apply(ingress("more", f"more.{host}", ("/", "Prefix", "two")))
+        router.until(f"more.{host}", "/", (200, "two /\n"))
+    finally:
+        router.stop()
+
+
+def test_access_lines_arrive_and_the_pod_says_so(
+    account: Path, control_plane: ControlPlane, shop: Shop, tmp_path: Path
+) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(ingress("web", host, ("/", "Prefix", "one")))
+    pod = f"router-{shop.namespace}"
+    made = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod, "namespace": "openshift-ingress"},
+        "spec": {"nodeName": "nowhere", "containers": [{"name": "a", "image": "example.test/a"}]},
+    }
+    apply(control_plane, [made])
+    with contextlib.ExitStack() as stack:
+        stack.callback(
+            control_plane.kubectl, "delete", "pod", pod, "--namespace=openshift-ingress", "--force"
+        )
+        sidecar = stack.enter_context(running_sidecar(tmp_path))
+        router = RouterProcess(
+            account,
+            tmp_path,
+            ROUTER_SYSLOG_ADDRESS=str(tmp_path / "rsyslog.sock"),
+            ROUTER_LOG_SOCKET="stream",
+            ROUTER_LOG_LEVEL="info",
+            ROUTER_SYSLOG_FORMAT="%HM  %HU '$HOME'",
+            POD_NAME=pod,
+            POD_NAMESPACE="openshift-ingress",
+        )
+        stack.callback(router.stop)
+        router.until(host, "/hello", (200, "one /hello\n"))
+        wanted = "GET  /hello '$HOME'"
+        eventually(lambda: [it for it in sidecar.lines() if it.endswith(wanted)], "the line")
+
+        def ready() -> str:
+            shown = control_plane.kubectl(
+                *("get", "pod", pod, "--namespace=openshift-ingress", "--output"),
+                "jsonpath={.status.conditions[?(@.type=='quarterdeck.dev/AccessLoggingReady')]"
+                "['status','reason']}",
+            )
+            return shown.stdout
+
+        until(ready, lambda seen: seen == "True LinesArrive", "the condition")
+        sidecar.process.kill()
+        sidecar.process.wait()
+        (tmp_path / "stream.sock").unlink()
+        until(ready, lambda seen: seen == "False SocketMissing", "the condition")
+        assert not any("GET" in line for line in router.log.read_text().splitlines())
