@@ -1,0 +1,1 @@
+"""File-based catalogs: reading, checking, building from bundles, and the next version."""

@@ -1,0 +1,118 @@
+"""Whether a bundle can be installed here, and what is installed. Pure.
+
+A bundle has one ClusterServiceVersion, CustomResourceDefinitions, and perhaps Services. With
+objects of other kinds it is refused, not installed in part.
+"""
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
+from quarterdeck.operators.subscriptions.catalog.definitions import (
+    V1,
+    V1BETA1,
+    Unconvertible,
+    convert_definition,
+)
+from quarterdeck.operators.subscriptions.catalog.model import Bundle, describe
+
+CSV_API = "operators.coreos.com/v1alpha1"
+
+
+class Installable(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle installs."""
+
+    csv: Object
+    """The ClusterServiceVersion, as the bundle has it."""
+    typed: ClusterServiceVersion
+    definitions: tuple[Object, ...]
+    services: tuple[Object, ...] = ()
+    conversions: tuple[str, ...] = ()
+    """What was converted, for people."""
+
+
+class NotInstallable(msgspec.Struct, frozen=True):
+    """Why a bundle cannot be installed here, for people."""
+
+    why: str
+
+
+def installable(bundle: Bundle) -> Installable | NotInstallable:
+    """What the bundle installs, or why it cannot be installed."""
+    csvs: list[Object] = []
+    definitions: list[Object] = []
+    services: list[Object] = []
+    conversions: list[str] = []
+    for obj in bundle.objects():
+        name = obj["metadata"]["name"]
+        match obj.get("apiVersion"), obj["kind"]:
+            case (str(api), "ClusterServiceVersion") if api == CSV_API:
+                csvs.append(obj)
+            case (str(api), "CustomResourceDefinition") if api == V1:
+                definitions.append(obj)
+            case (str(api), "CustomResourceDefinition") if api == V1BETA1:
+                try:
+                    made = convert_definition(obj)
+                except (Unconvertible, KeyError, TypeError, AttributeError) as error:
+                    why = f"CustomResourceDefinition {name} is v1beta1 and cannot be converted"
+                    return NotInstallable(f"{why}: {error}")
+                definitions.append(made.definition)
+                conversions.append(f"{name}: {', '.join(made.changes)}")
+            case "v1", "Service":
+                services.append(obj)
+            case api, kind:
+                return NotInstallable(f"it has a {kind} ({api}), which is not supported: {name}")
+    if len(csvs) != 1:
+        return NotInstallable(f"it has {len(csvs)} ClusterServiceVersions, not one")
+    (csv,) = csvs
+    try:
+        typed = msgspec.convert(csv, ClusterServiceVersion)
+    except msgspec.ValidationError as error:
+        return NotInstallable(f"its ClusterServiceVersion is not valid: {error}")
+    made_of = Installable(
+        csv=csv,
+        typed=typed,
+        definitions=tuple(definitions),
+        services=tuple(services),
+        conversions=tuple(conversions),
+    )
+    why = next((found for rule in RULES if (found := rule(bundle, made_of))), "")
+    return NotInstallable(why) if why else made_of
+
+
+def _other_name(bundle: Bundle, found: Installable) -> str:
+    name = found.typed.metadata.name
+    if name == bundle.name:
+        return ""
+    return f"its ClusterServiceVersion is {name}, the bundle {bundle.name}"
+
+
+def _other_version(bundle: Bundle, found: Installable) -> str:
+    stated, version = describe(bundle.version), found.typed.spec.version or ""
+    if version == stated:
+        return ""
+    return f"its ClusterServiceVersion has the version {version}, the bundle {stated}"
+
+
+def _other_strategy(_bundle: Bundle, found: Installable) -> str:
+    install = found.typed.spec.install
+    if install.strategy == "deployment" and install.spec is not None:
+        return ""
+    return f"its install strategy {install.strategy!r} is not `deployment`"
+
+
+def _definitions_not_owned(_bundle: Bundle, found: Installable) -> str:
+    owned = {one.name for one in found.typed.spec.customresourcedefinitions.owned}
+    foreign = sorted({one["metadata"]["name"] for one in found.definitions} - owned)
+    return f"its ClusterServiceVersion does not own {', '.join(foreign)}" if foreign else ""
+
+
+def _not_supported(_bundle: Bundle, found: Installable) -> str:
+    for part in ("webhookdefinitions", "apiservicedefinitions"):
+        value = found.csv["spec"].get(part)
+        if value and (not isinstance(value, dict) or value.get("owned")):
+            return f"it has {part}, which are not supported"
+    return ""
+
+
+RULES = (_other_name, _other_version, _other_strategy, _definitions_not_owned, _not_supported)

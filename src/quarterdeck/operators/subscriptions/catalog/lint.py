@@ -1,0 +1,68 @@
+"""Checks the entries of a catalog against each other. Pure."""
+
+from collections.abc import Iterator
+
+from quarterdeck.operators.subscriptions.catalog.channels import chain_of
+from quarterdeck.operators.subscriptions.catalog.model import (
+    Bundle,
+    Catalog,
+    Channel,
+    Finding,
+    Package,
+    describe,
+)
+
+
+def lint(catalog: Catalog) -> Iterator[Finding]:
+    """What is wrong with the catalog."""
+    for package in catalog.packages.values():
+        if package.default_channel not in package.channels:
+            message = f"the default channel {package.default_channel!r} does not exist"
+            known = ", ".join(sorted(package.channels)) or "none"
+            yield package.place.finding(message, f"name one of its channels: {known}")
+        for channel in package.channels.values():
+            yield from _channel_findings(package, channel)
+        yield from _bundle_findings(package)
+
+
+def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
+    place, names = channel.place, [entry.name for entry in channel.entries]
+    if not names:
+        yield place.finding("has no entries", "add one, or remove the channel")
+        return
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield place.finding(f"has the entry {name} twice", "remove one of the two")
+    for name in names:
+        if name not in package.bundles:
+            yield place.finding(f"the entry {name} has no bundle", "add its olm.bundle")
+    chain = chain_of(channel)
+    if not chain.heads:
+        yield place.finding("every entry is replaced by another one", "break the cycle")
+        return
+    if len(chain.heads) > 1:
+        heads = ", ".join(entry.name for entry in chain.heads)
+        yield place.finding(f"has several heads: {heads}", "let one replace or skip the others")
+        return
+    if chain.cycle:
+        yield place.finding("its entries replace each other in a cycle", "break the cycle")
+        return
+    reached = {entry.name for entry in chain.entries}
+    skipped = {name for entry in channel.entries for name in entry.skips}
+    for name in names:
+        if name not in reached | skipped:
+            message = f"the entry {name} is not reached from the head {chain.heads[0].name}"
+            yield place.finding(message, "let a later entry replace or skip it")
+
+
+def _bundle_findings(package: Package) -> Iterator[Finding]:
+    versions: dict[str, Bundle] = {}
+    listed = {entry.name for channel in package.channels.values() for entry in channel.entries}
+    for bundle in package.bundles.values():
+        version = describe(bundle.version)
+        if (other := versions.get(version)) is not None:
+            message = f"has the version {version}, as {other.name} has"
+            yield bundle.place.finding(message, "give each bundle its own version")
+        versions[version] = bundle
+        if bundle.name not in listed:
+            message = "is in no channel"
+            yield bundle.place.finding(message, "add it to a channel", error=False)

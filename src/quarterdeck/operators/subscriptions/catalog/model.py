@@ -1,0 +1,120 @@
+"""A catalog: packages, their channels, and bundles, which are the versions of operators."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from quarterdeck.api.meta import Object
+from quarterdeck.versions import Range, Version
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of a catalog or a bundle."""
+
+    file: str
+    entry: str
+    """The entry of the file, such as `olm.bundle etcdoperator.v0.9.4`; empty if unknown."""
+    message: str
+    remedy: str
+    error: bool = True
+    """Whether the catalog cannot be used because of it."""
+
+    def __str__(self) -> str:
+        place = f"{self.file}: {self.entry}" if self.entry else self.file
+        return f"{place}: {self.message}; {self.remedy}"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where an entry of a catalog was read."""
+
+    file: str
+    entry: str
+
+    def finding(self, message: str, remedy: str, *, error: bool = True) -> Finding:
+        """A fault at this place."""
+        return Finding(
+            file=self.file, entry=self.entry, message=message, remedy=remedy, error=error
+        )
+
+
+class ChannelEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A version in a channel, and which versions it updates."""
+
+    name: str
+    replaces: str = ""
+    skips: tuple[str, ...] = ()
+    skip_range: Range | None = None
+
+
+class Channel(msgspec.Struct, frozen=True, kw_only=True):
+    """A sequence of versions, each an update of the one before."""
+
+    package: str
+    name: str
+    entries: tuple[ChannelEntry, ...]
+    place: Place
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A version of an operator. Its objects are kept as JSON: most are never used."""
+
+    package: str
+    name: str
+    version: Version
+    manifests: tuple[bytes, ...]
+    """Each object as JSON."""
+    place: Place
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all objects: the same for the same content."""
+        total = hashlib.sha256()
+        for manifest in self.manifests:
+            total.update(hashlib.sha256(manifest).digest())
+        return total.hexdigest()
+
+    def objects(self) -> list[Object]:
+        """The objects; a new list at each call."""
+        return [msgspec.json.decode(manifest) for manifest in self.manifests]
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator of a catalog."""
+
+    name: str
+    default_channel: str
+    channels: Mapping[str, Channel]
+    bundles: Mapping[str, Bundle]
+    place: Place
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True):
+    """All operators of a catalog, by name."""
+
+    packages: Mapping[str, Package]
+
+    @property
+    def bundle_count(self) -> int:
+        """The number of versions of all packages."""
+        return sum(len(package.bundles) for package in self.packages.values())
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A catalog, and what is wrong with it."""
+
+    catalog: Catalog
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings because of which the catalog is not used."""
+        return tuple(finding for finding in self.findings if finding.error)
+
+
+def describe(version: Version) -> str:
+    """The version as text."""
+    text = f"{version.major}.{version.minor}.{version.patch}"
+    text += f"-{'.'.join(version.pre)}" if version.pre else ""
+    return text + (f"+{version.build}" if version.build else "")

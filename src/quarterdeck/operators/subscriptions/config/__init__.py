@@ -1,0 +1,1 @@
+"""A Subscription's configuration over the Deployments of a ClusterServiceVersion. Pure."""

@@ -1,0 +1,95 @@
+"""Sets up the operator: catalogs, Subscriptions, InstallPlans, ClusterServiceVersions, groups."""
+
+from datetime import datetime
+
+from quarterdeck.api.meta import CRDS, Key
+from quarterdeck.api.operators_v1 import OPERATOR_GROUPS
+from quarterdeck.api.operators_v1alpha1 import (
+    CATALOG_SOURCES,
+    CLUSTER_SERVICE_VERSIONS,
+    INSTALL_PLANS,
+    SUBSCRIPTIONS,
+    CatalogSource,
+    ClusterServiceVersion,
+)
+from quarterdeck.controller import Manager, Watch
+from quarterdeck.operators.subscriptions.catalogs import Catalogs
+from quarterdeck.operators.subscriptions.group_status import add_group_status
+from quarterdeck.operators.subscriptions.install.controller import Installer
+from quarterdeck.operators.subscriptions.install.reports import ConfigReports
+from quarterdeck.operators.subscriptions.install.writers import OURS, writers_of
+from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, namespace_of
+from quarterdeck.operators.subscriptions.plans import Plans
+from quarterdeck.operators.subscriptions.settings import Settings
+from quarterdeck.operators.subscriptions.subscribe import Subscriber
+from quarterdeck.status import Report, Reporter, all_of, degraded, failing, standard_conditions
+
+CLUSTER_OPERATOR = "operator-lifecycle-manager"
+
+
+def setup(manager: Manager, settings: Settings) -> None:
+    """Add the controllers of the operator, and its reporter."""
+    by_namespace = {"namespace": namespace_of}
+    sources = manager.objects(CATALOG_SOURCES, writes=["status"])
+    subscriptions = manager.objects(SUBSCRIPTIONS, indexes=by_namespace, writes=["status"])
+    plans = manager.objects(
+        INSTALL_PLANS, indexes=by_namespace, writes=["create", "patch", "delete", "status"]
+    )
+    csvs = manager.objects(
+        CLUSTER_SERVICE_VERSIONS,
+        indexes={**by_namespace, "subscription": _subscription_of},
+        writes=["create", "patch", "delete", "status", "finalizer"],
+    )
+    groups = manager.objects(OPERATOR_GROUPS, indexes=by_namespace, writes=["status"])
+    add_group_status(manager, groups)
+    definitions = manager.objects(CRDS, OURS, writes=["ensure"])
+    writers = writers_of(manager)
+    reports = ConfigReports()
+
+    def catalogs_changed() -> None:
+        subscriber.wake_all()
+        for plan in plans.all():
+            installs.controller.wake(Key(plan.metadata.namespace, plan.metadata.name))
+
+    catalogs = Catalogs(manager, settings, sources, catalogs_changed)
+    subscriber = Subscriber(manager, subscriptions, plans, csvs, sources, catalogs, reports)
+    installs = Plans(
+        manager, writers, plans, subscriptions, csvs, definitions, subscriber.find_bundle
+    )
+    Installer(
+        manager,
+        writers,
+        csvs,
+        subscriptions,
+        groups,
+        definitions,
+        reports,
+        subscriber.controller.wake,
+    )
+
+    def health(_now: datetime) -> Report:
+        own = [one for one in sources.all() if one.metadata.namespace == manager.home.namespace]
+        return report(own)
+
+    Reporter(manager, CLUSTER_OPERATOR, health, [Watch(sources)])
+
+
+def report(sources: list[CatalogSource]) -> Report:
+    """The operator's report: Degraded while a catalog of its own namespace cannot be used.
+
+    What other namespaces have is the matter of their owners.
+    """
+    conditions = standard_conditions(degraded("CatalogsUnusable", failing(sources, "Ready")))
+    return Report(
+        conditions=conditions,
+        related_objects=tuple(
+            all_of(kind)
+            for kind in (SUBSCRIPTIONS, CLUSTER_SERVICE_VERSIONS, INSTALL_PLANS, CATALOG_SOURCES)
+        ),
+        at_release_version=True,
+    )
+
+
+def _subscription_of(csv: ClusterServiceVersion) -> list[str]:
+    name = csv.metadata.annotations.get(SUBSCRIPTION)
+    return [f"{csv.metadata.namespace}/{name}"] if name else []

@@ -1,0 +1,1 @@
+"""Installs what a ClusterServiceVersion describes."""

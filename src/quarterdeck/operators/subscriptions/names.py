@@ -1,0 +1,79 @@
+"""The labels, annotations and names of what the operator creates. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.meta import Key, Object, TypedObject
+from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
+from quarterdeck.controller.metadata import key_of
+from quarterdeck.kube import LabelSelector
+
+MANAGED = {"quarterdeck.dev/managed": "subscriptions"}
+"""On everything that the operator creates, so that its caches hold nothing else."""
+OWNER = "quarterdeck.dev/csv"
+"""The ClusterServiceVersion of an object: a label with its name, shortened if it is long, and an
+annotation with its namespace and name."""
+OWNER_NAMESPACE = "quarterdeck.dev/csv-namespace"
+SUBSCRIPTION = "quarterdeck.dev/subscription"
+"""On a ClusterServiceVersion: the Subscription that installed it."""
+REPLACES = "quarterdeck.dev/replaces"
+"""On a ClusterServiceVersion: the one that was installed before."""
+PACKAGE = "quarterdeck.dev/package"
+PACKAGE_VERSION = "quarterdeck.dev/package-version"
+"""On a CustomResourceDefinition: the package and version that brought it."""
+FINALIZER = "quarterdeck.dev/csv"
+
+LONGEST_LABEL = 63
+
+
+def short_hash(value: Any) -> str:
+    """Ten hexadecimal digits that follow from the value."""
+    encoded = msgspec.json.encode(value, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:10]
+
+
+def label_value(name: str) -> str:
+    """The name as the value of a label; a long one ends in a hash."""
+    if len(name) <= LONGEST_LABEL:
+        return name
+    return f"{name[: LONGEST_LABEL - 12]}.x{short_hash(name)}"
+
+
+def owner_labels(csv: ClusterServiceVersion) -> dict[str, str]:
+    """The labels of what belongs to a ClusterServiceVersion."""
+    return {
+        **MANAGED,
+        OWNER: label_value(csv.metadata.name),
+        OWNER_NAMESPACE: csv.metadata.namespace,
+    }
+
+
+def owned_selector(csv: ClusterServiceVersion) -> LabelSelector:
+    """Selects what belongs to a ClusterServiceVersion."""
+    return LabelSelector(match_labels=owner_labels(csv))
+
+
+def owner_of(obj: Object) -> Key | None:
+    """The key of the ClusterServiceVersion that an object belongs to; None if it has none."""
+    text = (obj["metadata"].get("annotations") or {}).get(OWNER) or ""
+    namespace, slash, name = text.partition("/")
+    return Key(namespace, name) if slash else None
+
+
+def to_csv(obj: Object) -> Iterable[Key]:
+    """The key of the ClusterServiceVersion, for a watch."""
+    owner = owner_of(obj)
+    return () if owner is None else (owner,)
+
+
+def plan_name(subscription: str, uid: str, csv: str, digest: str) -> str:
+    """The name of the InstallPlan for one bundle: the same at each attempt."""
+    return f"install-{subscription[:40].rstrip('-.')}-{short_hash([uid, csv, digest])}"
+
+
+def namespace_of(obj: TypedObject | Object) -> list[str]:
+    """The namespace of an object, for an index."""
+    return [key_of(obj).namespace]

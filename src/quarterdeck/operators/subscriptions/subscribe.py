@@ -1,0 +1,208 @@
+"""The controller of Subscriptions: decides the next version, and writes its InstallPlan."""
+
+from collections.abc import Iterable
+
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.operators_v1alpha1 import (
+    SUBSCRIPTIONS,
+    CatalogSource,
+    ClusterServiceVersion,
+    InstallPlan,
+    Subscription,
+)
+from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch, to_owner
+from quarterdeck.controller.metadata import controller_of, key_of, owned_by
+from quarterdeck.kube import AlreadyExists
+from quarterdeck.operators.subscriptions.catalog.model import Bundle, Catalog
+from quarterdeck.operators.subscriptions.catalogs import Catalogs
+from quarterdeck.operators.subscriptions.install.reports import ConfigReports
+from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, plan_name
+from quarterdeck.operators.subscriptions.resolve import Decision, Observed, Step, decide
+from quarterdeck.operators.subscriptions.subscription_status import Progress, desired_status
+
+
+class Subscriber:
+    """Reconciles Subscriptions."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        subscriptions: Objects[Subscription],
+        plans: Objects[InstallPlan],
+        csvs: Objects[ClusterServiceVersion],
+        sources: Objects[CatalogSource],
+        catalogs: Catalogs,
+        reports: ConfigReports,
+    ) -> None:
+        self._manager = manager
+        self._subscriptions = subscriptions
+        self._plans = plans
+        self._csvs = csvs
+        self._sources = sources
+        self._reports = reports
+        self._catalogs = catalogs
+        watches = [
+            Watch(subscriptions, self._with_siblings),
+            Watch(plans, to_owner(SUBSCRIPTIONS)),
+            Watch(csvs, self._of_csv),
+        ]
+        self.controller = Controller("subscription", self._reconcile, watches, workers=8)
+        manager.add(self.controller)
+
+    def wake_all(self) -> None:
+        """Reconcile all Subscriptions: a catalog has changed."""
+        for subscription in self._subscriptions.all():
+            self.controller.wake(key_of(subscription))
+
+    def _with_siblings(self, subscription: Subscription) -> Iterable[Key]:
+        """The Subscription, and the others for the same package in its namespace."""
+        same = self._subscriptions.by_index("namespace", subscription.metadata.namespace)
+        package = subscription.spec.package_name
+        others = [key_of(one) for one in same if one.spec.package_name == package]
+        return {key_of(subscription), *others}
+
+    def _of_csv(self, csv: ClusterServiceVersion) -> Iterable[Key]:
+        """The Subscription of a CSV; all of the namespace if it has none, or is being deleted.
+
+        Another Subscription may take over a CSV without one, or wait for the name of a deleted one.
+        """
+        namespace, name = csv.metadata.namespace, csv.metadata.annotations.get(SUBSCRIPTION)
+        own = Key(namespace, name) if name else None
+        if own and csv.metadata.deletion_timestamp is None and self._subscriptions.get(own):
+            return (own,)
+        return [key_of(one) for one in self._subscriptions.by_index("namespace", namespace)]
+
+    async def _reconcile(self, key: Key) -> Result:
+        subscription = self._subscriptions.get(key)
+        if subscription is None or subscription.metadata.deletion_timestamp is not None:
+            return DONE
+        catalogs = self._catalogs_for(subscription)
+        if catalogs is None:
+            return DONE  # A catalog is not read yet; that wakes the key.
+        namespace = key.namespace
+        siblings = self._subscriptions.by_index("namespace", namespace)
+        csvs = self._csvs.by_index("namespace", namespace)
+        decision = decide(
+            Observed(
+                subscription=subscription,
+                siblings=[one for one in siblings if one.metadata.name != key.name],
+                csvs=[one for one in csvs if one.metadata.deletion_timestamp is None],
+                catalogs=catalogs,
+            )
+        )
+        if decision.adopt is not None:
+            annotations = {SUBSCRIPTION: key.name}
+            await self._csvs.patch(decision.adopt, {"metadata": {"annotations": annotations}})
+            return DONE
+        plan = await self._plan(subscription, decision)
+        current = decision.current
+        report = self._reports.get(key_of(current)) if current is not None else None
+        progress = Progress(decision=decision, plan=plan, report=report)
+        status = desired_status(subscription, progress, self._manager.now())
+        await self._subscriptions.set_status(subscription, status)
+        return DONE
+
+    def _catalogs_for(self, subscription: Subscription) -> dict[Key, Catalog | None] | None:
+        """The catalogs that the Subscription may use; None if one is not read yet."""
+        spec = subscription.spec
+        namespaces = (
+            [spec.source_namespace]
+            if spec.source_namespace
+            else [subscription.metadata.namespace, self._manager.home.namespace]
+        )
+        found: dict[Key, Catalog | None] = {}
+        for source in self._sources.all():
+            key = key_of(source)
+            if key.namespace not in namespaces or (spec.source and key.name != spec.source):
+                continue
+            state = self._catalogs.get(key)
+            if state is None:
+                return None
+            found[key] = state.catalog
+        return found
+
+    def _own_plans(self, subscription: Subscription) -> list[InstallPlan]:
+        same = self._plans.by_index("namespace", subscription.metadata.namespace)
+        found = []
+        for plan in same:
+            owner = controller_of(plan)
+            if owner and owner.uid == subscription.metadata.uid:
+                found.append(plan)
+        return found
+
+    async def _plan(self, subscription: Subscription, decision: Decision) -> InstallPlan | None:
+        """The InstallPlan of the next step, or of the installed version; others are removed."""
+        step = decision.step
+        wanted = _wanted_name(subscription, step) if step is not None else ""
+        installed = decision.current.metadata.name if decision.current else ""
+        # While nothing can be decided, or the installed version does not work, plans stay.
+        keeps = decision.failure is not None or decision.waits
+        last: InstallPlan | None = None
+        for plan in self._own_plans(subscription):
+            is_done = plan.status.phase == "Complete"
+            is_current = plan.spec.cluster_service_version_names[:1] == (installed,)
+            if plan.metadata.name == wanted:
+                if is_done:  # Its result is gone: it has to be carried out again.
+                    await self._plans.delete(plan)
+                else:
+                    last = plan
+            elif not is_done and not is_current and not keeps:
+                await self._plans.delete(plan)  # Its version is no longer the next one.
+            elif (not is_done and keeps) or (is_current and last is None):
+                last = plan
+        if step is None:
+            return last
+        if last is not None and last.metadata.name == wanted:
+            return await self._approved(subscription, last)
+        return await self._created(subscription, step, wanted)
+
+    async def _created(
+        self, subscription: Subscription, step: Step, name: str
+    ) -> InstallPlan | None:
+        try:
+            return await self._plans.create(desired_plan(subscription, step, name))
+        except AlreadyExists:
+            return None  # It is being deleted, or not in the cache yet; both wake the key.
+
+    async def _approved(self, subscription: Subscription, plan: InstallPlan) -> InstallPlan:
+        """The plan; approved if the Subscription no longer asks for approval."""
+        if plan.spec.approved or subscription.spec.install_plan_approval == "Manual":
+            return plan
+        return await self._plans.patch(plan, {"spec": {"approved": True, "approval": "Automatic"}})
+
+    def find_bundle(self, plan: InstallPlan, _subscription: Subscription) -> Bundle | str | None:
+        """The bundle of a plan, or why there is none; None while the catalog is not read yet."""
+        source = Key(plan.spec.source_namespace or "", plan.spec.source or "")
+        if self._sources.get(source) is None:
+            return f"the CatalogSource {source} is gone"
+        state = self._catalogs.get(source)
+        if state is None:
+            return None
+        name = plan.spec.cluster_service_version_names[0]
+        packages = state.catalog.packages.values() if state.catalog else ()
+        for package in packages:
+            bundle = package.bundles.get(name)
+            if bundle is not None and bundle.digest == plan.spec.bundle_digest:
+                return bundle
+        return f"the CatalogSource {source} does not have {name} as it was when this was planned"
+
+
+def _wanted_name(subscription: Subscription, step: Step) -> str:
+    meta = subscription.metadata
+    return plan_name(meta.name, meta.uid, step.bundle.name, step.bundle.digest)
+
+
+def desired_plan(subscription: Subscription, step: Step, name: str) -> Object:
+    """The InstallPlan of a step; it is approved unless the Subscription asks for approval."""
+    manual = subscription.spec.install_plan_approval == "Manual"
+    spec: Object = {
+        "approval": "Manual" if manual else "Automatic",
+        "approved": not manual,
+        "clusterServiceVersionNames": [step.bundle.name],
+        "source": step.source.name,
+        "sourceNamespace": step.source.namespace,
+        "bundleDigest": step.bundle.digest,
+    }
+    if step.replaces:
+        spec["replaces"] = step.replaces
+    return {"metadata": {"name": name, **owned_by(subscription)}, "spec": spec}

@@ -1,0 +1,263 @@
+"""Updates: approval, warnings, the proxy, conflicts, and a killed operator."""
+
+import json
+from pathlib import Path
+
+from tests.integration.operators.subscriptions.bundles import bundle, definition, deployment
+from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, write_catalog
+
+from quarterdeck.api.meta import Object
+from quarterdeck.operators.subscriptions.catalog.bundles import BundleDirectory, catalog_entries
+from quarterdeck.testing.waiting import eventually
+
+ENTRY: Object = {
+    "selector": {"matchLabels": {"app": "engine"}},
+    "env": [{"name": "ARGS", "value": "-v=4"}],
+}
+
+
+def publish(cluster: Cluster, catalog_root: Path, *bundles: BundleDirectory) -> None:
+    write_catalog(catalog_root / cluster.namespace, list(bundles))
+    cluster.catalog_source(cluster.namespace)
+
+
+def test_a_manual_update_warns_before_it_is_approved(cluster: Cluster, catalog_root: Path) -> None:
+    """Then it waits, and after it the config that no longer matches is a failure."""
+    renamed = deployment(labels={"app": "motor"})
+    publish(
+        cluster,
+        catalog_root,
+        bundle("1.0.0"),
+        bundle("1.1.0", replaces="engine.v1.0.0", deployments=[renamed]),
+    )
+    cluster.subscribe(
+        "engine", startingCSV="engine.v1.0.0", installPlanApproval="Manual", config=[ENTRY]
+    )
+    cluster.wait_condition("engine", "InstallPlanPending", "RequiresApproval")
+    assert cluster.list("csv") == []
+    (plan,) = cluster.list("installplan")
+    cluster.patch("installplan", plan["metadata"]["name"], {"spec": {"approved": True}})
+    cluster.wait_phase("engine.v1.0.0")
+
+    warning = cluster.wait_condition("engine", "UpgradeConfigWarning")
+    assert "engine.v1.1.0" in warning["message"]
+    assert "No operator pods found matching selector." in warning["message"]
+    cluster.wait_condition("engine", "InstallPlanPending", "RequiresApproval")
+    assert cluster.condition("engine", "PodConfigSelectorFailure") is None
+    status = cluster.status("subscription", "engine")
+    assert (status["installedCSV"], status["currentCSV"]) == ("engine.v1.0.0", "engine.v1.1.0")
+    assert status["state"] == "UpgradePending"
+    cluster.patch("installplan", status["installPlanRef"]["name"], {"spec": {"approved": True}})
+    cluster.wait_phase("engine.v1.1.0")
+    found = cluster.wait_condition("engine", "PodConfigSelectorFailure")
+    assert found["reason"] == "NoMatchingPods"
+    cluster.wait_no_condition("engine", "UpgradeConfigWarning")
+    eventually(lambda: cluster.find("csv", "engine.v1.0.0") is None, "the old one is gone", LIMIT)
+
+
+def test_conflicts_are_conditions_and_nothing_is_half_done(
+    cluster: Cluster, catalog_root: Path
+) -> None:
+    """Two Subscriptions to a package, a package that is not there, a definition of another."""
+    group = f"{cluster.namespace}.example.com"
+    shared = definition(group)
+    publish(
+        cluster,
+        catalog_root,
+        bundle("1.0.0", definitions=(shared,)),
+        bundle("3.0.0", package="thief", definitions=(shared,), deployments=[deployment("thief")]),
+        bundle(
+            "1.0.0",
+            package="needy",
+            deployments=[deployment("needy")],
+            required=({"name": f"others.{group}", "version": "v1", "kind": "Other"},),
+        ),
+        bundle("2.0.0", package="double"),
+    )
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v1.0.0")
+    cluster.subscribe("engine", name="second")
+    cluster.wait_condition("second", "ResolutionFailed", "DuplicateSubscription")
+    cluster.subscribe("nothing")
+    cluster.wait_condition("nothing", "ResolutionFailed", "no package nothing")
+    cluster.subscribe("thief")
+    failed = cluster.wait_condition("thief", "InstallPlanFailed", "belongs to the package engine")
+    assert f"engines.{group}" in failed["message"]
+    assert cluster.find("csv", "thief.v3.0.0") is None
+    cluster.subscribe("needy")
+    cluster.wait_phase("needy.v1.0.0", "Pending")
+    message = cluster.status("csv", "needy.v1.0.0")["message"]
+    assert f"the required CustomResourceDefinition others.{group} does not exist" in message
+    assert cluster.find("deployment", "needy") is None
+    # It has a Deployment and an account of the same name.
+    cluster.subscribe("double")
+    cluster.wait_phase("double.v2.0.0", "Failed")
+    assert (
+        "Deployment engine belongs to engine.v1.0.0"
+        in cluster.status("csv", "double.v2.0.0")["message"]
+    )
+    assert cluster.phase("engine.v1.0.0") == "Succeeded"
+
+
+def test_a_foreign_definition_is_never_overwritten(cluster: Cluster, catalog_root: Path) -> None:
+    made = definition(f"{cluster.namespace}.example.com", "Foreign")
+    cluster.apply(made)
+    publish(cluster, catalog_root, bundle("1.0.0", definitions=(made,)))
+    cluster.subscribe("engine")
+    cluster.wait_condition("engine", "InstallPlanFailed", "was not installed by a Subscription")
+    assert cluster.list("csv") == []
+
+
+def test_a_broken_catalog_is_refused_with_file_and_entry(
+    cluster: Cluster, catalog_root: Path
+) -> None:
+    directory = catalog_root / cluster.namespace
+    directory.mkdir()
+    (directory / "broken.yaml").write_text("schema: olm.package\nname: p\ndefaultChannel: x\n")
+    cluster.catalog_source(cluster.namespace)
+    cluster.subscribe("p")
+    cluster.wait_condition("p", "CatalogSourcesUnhealthy")
+    status = cluster.status("catalogsource", "catalog")
+    assert status["message"].startswith("broken.yaml: olm.package p: the default channel 'x'")
+    (directory / "broken.yaml").unlink()
+    write_catalog(directory, [bundle("1.0.0", package="p")])
+    cluster.wait_phase("p.v1.0.0")
+
+
+def test_a_catalog_in_a_config_map(cluster: Cluster) -> None:
+    files = catalog_entries([bundle("1.0.0")])
+    data = {
+        name.replace("/", "-"): "\n".join(map(json.dumps, entries))
+        for name, entries in files.items()
+    }
+    api = "operators.coreos.com/v1alpha1"
+    source = {"sourceType": "configmap", "configMap": "catalog"}
+    cluster.apply(
+        {
+            "apiVersion": api,
+            "kind": "CatalogSource",
+            "metadata": {"name": "catalog"},
+            "spec": source,
+        }
+    )
+    cluster.subscribe("engine")
+    cluster.wait_condition("engine", "ResolutionFailed", "cannot be used")
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "catalog"}, "data": data}
+    )
+    cluster.wait_phase("engine.v1.0.0")
+
+
+def group(name: str = "group", **spec: object) -> Object:
+    return {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_operator_groups(cluster: Cluster, catalog_root: Path) -> None:
+    """Unsupported modes, several groups, a global one, and what is left after a deletion."""
+    publish(cluster, catalog_root, bundle("1.0.0", modes=("OwnNamespace", "AllNamespaces")))
+    cluster.apply(group(targetNamespaces=["default"]))
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v1.0.0", "Failed")
+    assert cluster.status("csv", "engine.v1.0.0")["reason"] == "UnsupportedOperatorGroup"
+    cluster.apply(group("second"))
+
+    def reason() -> str:
+        return str(cluster.status("csv", "engine.v1.0.0").get("reason"))
+
+    eventually(lambda: reason() == "TooManyOperatorGroups", "too many groups", LIMIT)
+    cluster.delete("operatorgroup", "group")
+    cluster.wait_phase("engine.v1.0.0")
+    assert cluster.list("role") == []
+    owned = f"quarterdeck.dev/csv-namespace={cluster.namespace}"
+    assert len(cluster.list("clusterrole", owned)) == 1
+    pod = cluster.get("deployment", "engine")["spec"]["template"]
+    assert pod["metadata"]["annotations"]["olm.targetNamespaces"] == ""
+    assert pod["metadata"]["annotations"]["olm.operatorGroup"] == "second"
+    cluster.delete("subscription", "engine")
+    cluster.delete("csv", "engine.v1.0.0")
+    eventually(lambda: cluster.list("clusterrole", owned) == [], "no ClusterRole", LIMIT)
+    eventually(lambda: cluster.list("clusterrolebinding", owned) == [], "no binding", LIMIT)
+
+
+def test_an_account_of_the_group_grants_no_more_than_it_has(
+    cluster: Cluster, catalog_root: Path
+) -> None:
+    secrets = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]
+    publish(cluster, catalog_root, bundle("1.0.0", rules=secrets))
+    everything = {"apiGroups": ["", "apps"], "resources": ["serviceaccounts", "deployments"]}
+    roles = ["roles", "rolebindings"]
+    rules = [
+        {**everything, "verbs": ["get", "create", "patch"]},
+        {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": roles,
+            "verbs": ["get", "create", "patch"],
+        },
+    ]
+    rbac = "rbac.authorization.k8s.io"
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer"}})
+    role: Object = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "Role",
+        "metadata": {"name": "installer"},
+        "rules": rules,
+    }
+    cluster.apply(role)
+    subject = {"kind": "ServiceAccount", "name": "installer", "namespace": cluster.namespace}
+    cluster.apply(
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "installer"},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "installer"},
+            "subjects": [subject],
+        }
+    )
+    namespaces = [cluster.namespace]
+    cluster.apply(group(targetNamespaces=namespaces, serviceAccountName="installer"))
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v1.0.0", "Failed")
+    message = cluster.status("csv", "engine.v1.0.0")["message"]
+    assert "not currently held" in message
+    assert "secrets" in message
+    assert cluster.find("deployment", "engine") is None
+    cluster.apply({**role, "rules": [*rules, *secrets]})
+    cluster.apply(group(targetNamespaces=namespaces, serviceAccountName="installer"))
+    # What was refused is tried again after a while; a change of the group does it at once.
+    cluster.patch("csv", "engine.v1.0.0", {"metadata": {"annotations": {"again": "1"}}})
+    cluster.wait_phase("engine.v1.0.0")
+
+
+def test_the_proxy_reaches_the_right_deployments(cluster: Cluster, catalog_root: Path) -> None:
+    """Created, changed, deleted; the Subscription that sets one of the three never gets any."""
+    alone = bundle("1.0.0", package="alone", account="alone", deployments=[deployment("alone")])
+    publish(cluster, catalog_root, bundle("1.0.0"), alone)
+    cluster.subscribe("engine")
+    cluster.subscribe("alone", config=[{"env": [{"name": "NO_PROXY", "value": ""}]}])
+    cluster.wait_phase("engine.v1.0.0")
+    cluster.wait_phase("alone.v1.0.0")
+    generation = cluster.get("deployment", "alone")["metadata"]["generation"]
+    proxy: Object = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "Proxy",
+        "metadata": {"name": "cluster"},
+        "spec": {"httpProxy": "http://proxy.example.com:1"},
+    }
+
+    def is_set(value: str | None) -> bool:
+        found = cluster.env("engine").get("HTTP_PROXY") or {}
+        return bool(found.get("value") == value)
+
+    cluster.apply(proxy)
+    eventually(lambda: is_set("http://proxy.example.com:1"), "the proxy is set", LIMIT)
+    proxy["spec"]["httpProxy"] = "http://proxy.example.com:2"
+    cluster.apply(proxy)
+    eventually(lambda: is_set("http://proxy.example.com:2"), "the proxy is changed", LIMIT)
+    cluster.delete("proxies.config.openshift.io", "cluster")
+    eventually(lambda: is_set(None), "the proxy is gone", LIMIT)
+    assert cluster.get("deployment", "alone")["metadata"]["generation"] == generation

@@ -1,0 +1,270 @@
+"""What a Subscription installs next; where operators may run; what an update would lose."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.unit.operators.subscriptions.catalogs import bundle, channel, entry, loaded, package
+
+from quarterdeck.api.meta import Key, Object, ObjectMeta
+from quarterdeck.api.operators_v1 import OperatorGroup, OperatorGroupSpec
+from quarterdeck.api.operators_v1alpha1 import (
+    ClusterServiceVersion,
+    ClusterServiceVersionSpec,
+    ClusterServiceVersionStatus,
+    ConfigEntry,
+    InstallMode,
+    InstallStrategy,
+    NamedDeployment,
+    Subscription,
+    SubscriptionSpec,
+)
+from quarterdeck.operators.subscriptions.catalog.model import Catalog
+from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault, target_of
+from quarterdeck.operators.subscriptions.install.phase import DeploymentResult, phase_of_deployments
+from quarterdeck.operators.subscriptions.names import REPLACES, SUBSCRIPTION, label_value, plan_name
+from quarterdeck.operators.subscriptions.resolve import Observed, decide
+from quarterdeck.operators.subscriptions.subscription_status import upgrade_warnings
+from quarterdeck.status import rollout
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+CATALOG = loaded(
+    package(),
+    channel(entry("a"), entry("b", "a"), entry("c", "b")),
+    bundle("a", "1.0.0"),
+    bundle("b", "1.1.0"),
+    bundle("c", "2.0.0"),
+).catalog
+HERE = Key("ns", "catalog")
+
+
+def subscription(name: str = "s", *, of: str = "p", age: int = 0, **spec: Any) -> Subscription:
+    meta = ObjectMeta(name=name, namespace="ns", uid=name, creation_timestamp=NOW - timedelta(age))
+    return Subscription(metadata=meta, spec=SubscriptionSpec(package=of, **spec))
+
+
+def csv(name: str, *, of: str | None = "s", replaces: str = "", phase: str = "Succeeded") -> Any:
+    versions = {"a": "1.0.0", "b": "1.1.0", "c": "2.0.0"}
+    annotations = {SUBSCRIPTION: of} if of else {}
+    if replaces:
+        annotations[REPLACES] = replaces
+    return ClusterServiceVersion(
+        metadata=ObjectMeta(name=name, namespace="ns", annotations=annotations),
+        spec=ClusterServiceVersionSpec(
+            display_name=name,
+            version=versions.get(name),
+            install=InstallStrategy(strategy="deployment"),
+        ),
+        status=ClusterServiceVersionStatus(phase=phase),
+    )
+
+
+def decided(
+    wanted: Subscription | None = None,
+    *csvs: ClusterServiceVersion,
+    catalogs: dict[Key, Catalog | None] | None = None,
+    siblings: list[Subscription] | None = None,
+) -> tuple[str, str, str]:
+    """What is installed, what comes next, and the reason of a failure."""
+    found = decide(
+        Observed(
+            subscription=wanted or subscription(),
+            siblings=siblings or [],
+            csvs=csvs,
+            catalogs={HERE: CATALOG} if catalogs is None else catalogs,
+        )
+    )
+    return (
+        found.current.metadata.name if found.current else "",
+        found.step.bundle.name if found.step else "",
+        found.failure.reason if found.failure else "",
+    )
+
+
+def test_first_the_head_of_the_channel_or_the_starting_version() -> None:
+    assert decided() == ("", "c", "")
+    assert decided(subscription(starting_csv="a")) == ("", "a", "")
+    assert decided(subscription(starting_csv="x")) == ("", "", "StartingCSVNotFound")
+
+
+def test_one_hop_at_a_time_and_only_from_a_version_that_works() -> None:
+    assert decided(None, csv("a")) == ("a", "b", "")
+    assert decided(None, csv("a", phase="Failed")) == ("a", "", "")
+    assert decided(None, csv("a"), csv("b", replaces="a", phase="Installing")) == ("b", "", "")
+    assert decided(None, csv("c")) == ("c", "", "")
+
+
+def test_an_update_waits_while_the_installed_version_does_not_work() -> None:
+    seen = Observed(
+        subscription=subscription(),
+        siblings=[],
+        csvs=[csv("a", phase="Installing")],
+        catalogs={HERE: CATALOG},
+    )
+    found = decide(seen)
+    assert (found.step, found.waits) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "catalogs", "reason"),
+    [
+        (subscription(install_plan_approval="Maybe"), None, "InvalidSpec"),
+        (subscription(channel="x"), None, "ChannelNotFound"),
+        (subscription(of="q"), None, "PackageNotFound"),
+        (subscription(), {}, "CatalogSourceMissing"),
+        (subscription(), {HERE: None}, "CatalogSourceUnusable"),
+        (subscription(), {Key("x", "1"): CATALOG, Key("x", "2"): CATALOG}, "AmbiguousSource"),
+        (subscription(), {Key("x", "1"): CATALOG, HERE: CATALOG}, ""),
+    ],
+)
+def test_failures(wanted: Subscription, catalogs: Any, reason: str) -> None:
+    assert decided(wanted, catalogs=catalogs)[2] == reason
+
+
+def test_two_subscriptions_to_one_package() -> None:
+    """The older one goes on."""
+    older, newer = subscription("older", age=1), subscription("newer")
+    assert decided(older, siblings=[newer])[2] == ""
+    assert decided(newer, siblings=[older]) == ("", "", "DuplicateSubscription")
+
+
+def test_a_version_of_another_subscription_is_left_alone_and_an_orphan_adopted() -> None:
+    others = subscription("other", of="q")
+    seen = Observed(
+        subscription=subscription(),
+        siblings=[others],
+        csvs=[csv("b", of="other")],
+        catalogs={HERE: CATALOG},
+    )
+    found = decide(seen)
+    assert found.failure is not None
+    assert found.failure.reason == "ClusterServiceVersionOwned"
+    orphan = decide(
+        Observed(
+            subscription=subscription(),
+            siblings=[],
+            csvs=[csv("b", of="gone")],
+            catalogs={HERE: CATALOG},
+        )
+    )
+    assert orphan.adopt is not None
+    assert orphan.adopt.metadata.name == "b"
+    by_hand = decided(None, csv("b", of=None))
+    assert by_hand == ("", "", "ClusterServiceVersionOwned")
+
+
+def test_a_bundle_that_cannot_be_installed_here() -> None:
+    secret: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
+    broken = loaded(package(), channel(entry("a")), bundle("a", "1.0.0", secret)).catalog
+    assert decided(catalogs={HERE: broken})[2] == "NotInstallable"
+
+
+def group(name: str = "g", **spec: Any) -> OperatorGroup:
+    return OperatorGroup(metadata=ObjectMeta(name=name), spec=OperatorGroupSpec(**spec))
+
+
+LABELS = {"ns": {}, "one": {"team": "x"}, "two": {"team": "x"}, "three": {}}
+
+
+@pytest.mark.parametrize(
+    ("groups", "namespaces", "modes"),
+    [
+        ([], ("ns",), ("OwnNamespace",)),
+        ([group()], (), ("AllNamespaces",)),
+        ([group(target_namespaces=("ns",))], ("ns",), ("OwnNamespace",)),
+        ([group(target_namespaces=("one",))], ("one",), ("SingleNamespace",)),
+        ([group(target_namespaces=("two", "one"))], ("one", "two"), ("MultiNamespace",)),
+        (
+            [group(target_namespaces=("ns", "one"))],
+            ("ns", "one"),
+            ("MultiNamespace", "OwnNamespace"),
+        ),
+        ([group(selector={"matchLabels": {"team": "x"}})], ("one", "two"), ("MultiNamespace",)),
+        ([group(selector={})], (), ("AllNamespaces",)),
+        ([group(selector={"matchLabels": {}})], (), ("AllNamespaces",)),
+    ],
+)
+def test_targets(
+    groups: list[OperatorGroup], namespaces: tuple[str, ...], modes: tuple[str, ...]
+) -> None:
+    target = target_of("ns", groups, LABELS)
+    assert isinstance(target, Target)
+    assert (target.namespaces, target.modes) == (namespaces, modes)
+
+
+def test_several_groups_and_modes_that_are_not_supported() -> None:
+    fault = target_of("ns", [group("a"), group("b")], LABELS)
+    assert isinstance(fault, GroupFault)
+    assert fault.reason == "TooManyOperatorGroups"
+    nobody = target_of("ns", [group(selector={"matchLabels": {"team": "none"}})], LABELS)
+    assert isinstance(nobody, GroupFault)
+    assert nobody.reason == "NoTargetNamespaces"
+    broken = [{"key": "a", "operator": "Maybe"}]
+    invalid = target_of("ns", [group(selector={"matchExpressions": broken})], LABELS)
+    assert isinstance(invalid, GroupFault)
+    assert invalid.reason == "InvalidOperatorGroup"
+    target = Target(namespace="ns", namespaces=())
+    own = InstallMode(type="OwnNamespace", supported=True)
+    found = mode_fault(target, [own, InstallMode(type="AllNamespaces", supported=False)])
+    assert found is not None
+    assert found.reason == "UnsupportedOperatorGroup"
+    assert mode_fault(Target(namespace="ns", namespaces=("ns",)), [own]) is None
+
+
+def named(name: str, labels: Object, *containers: str) -> NamedDeployment:
+    pod = {"containers": [{"name": one} for one in containers or ("main",)]}
+    return NamedDeployment(
+        name=name, spec={"template": {"metadata": {"labels": labels}, "spec": pod}}
+    )
+
+
+def test_what_an_update_would_lose() -> None:
+    selected = ConfigEntry(selector={"matchLabels": {"app": "x"}})
+    now, same = [named("d", {"app": "x"})], [named("d", {"app": "x", "new": "label"})]
+    assert upgrade_warnings([selected], now, same) == []
+    assert upgrade_warnings([selected], now, [named("d", {"app": "y"})]) == [
+        "config[0]: No operator pods found matching selector."
+    ]
+    sidecar = ConfigEntry(containers=("main",))
+    (lost,) = upgrade_warnings([sidecar], now, [named("d", {"app": "x"}, "other")])
+    assert "container named main" in lost
+    two = [named("d", {"app": "x"}), named("e", {"app": "x"})]
+    assert upgrade_warnings([selected], two, [named("d", {"app": "x"}), named("e", {})]) == [
+        "config[0]: no longer applies to Deployment e"
+    ]
+    mount = ConfigEntry(volume_mounts=({"name": "v", "mountPath": "/v"},))
+    with_volume = named("d", {})
+    with_volume.spec["template"]["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
+    assert upgrade_warnings([mount], [with_volume], [named("d", {})]) == [
+        "config[0].volumeMounts[0]: no volume named v in Deployment d"
+    ]
+
+
+def result(name: str, outcome: rollout.Outcome | None, **more: Any) -> DeploymentResult:
+    return DeploymentResult(name=name, exists=outcome is not None, outcome=outcome, **more)
+
+
+@pytest.mark.parametrize(
+    ("results", "phase"),
+    [
+        ([], "Succeeded"),
+        ([result("a", rollout.DONE)], "Succeeded"),
+        ([result("a", rollout.DONE), result("b", rollout.Waiting("r", "m"))], "Installing"),
+        ([result("a", rollout.Failed("r", "m")), result("b", rollout.Waiting("r", "m"))], "Failed"),
+        ([result("a", rollout.DONE, refused=("no",))], "Failed"),
+    ],
+)
+def test_phases(results: list[DeploymentResult], phase: str) -> None:
+    assert phase_of_deployments(results).phase == phase
+
+
+def test_names() -> None:
+    assert label_value("short") == "short"
+    long = label_value("x" * 100)
+    assert len(long) <= 63
+    assert long != label_value("x" * 101)
+    assert (
+        plan_name("s", "u", "c", "d")
+        == plan_name("s", "u", "c", "d")
+        != plan_name("s", "u", "c", "e")
+    )
