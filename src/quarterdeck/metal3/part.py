@@ -1,0 +1,92 @@
+"""The part of an operator that manages metal3: it runs on bare metal, and sleeps elsewhere.
+
+    Metal3Part(manager, "baremetal", BAREMETAL_ROLE, decide, report, [Watch(own)])
+
+`switch` starts and stops the group that has everything but the platform. A stopped group watches
+nothing, and leaves metal3 as it is: a platform that changes by mistake must not cost Ironic's
+database.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from quarterdeck.api.config_v1 import INFRASTRUCTURES
+from quarterdeck.api.meta import Key
+from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, Watch, to_singleton
+from quarterdeck.kube import ApiError, Conflict
+from quarterdeck.metal3.deployment import DEPLOY_TIMEOUT
+from quarterdeck.metal3.names import PROVISIONING_KEY
+from quarterdeck.metal3.operand import CannotDecide, Decide, Operand, Role
+from quarterdeck.metal3.platform import INFRASTRUCTURE_KEY, BareMetal, Platform, platform_of
+from quarterdeck.metal3.progress import APPLYING
+from quarterdeck.metal3.state import Reason, State
+from quarterdeck.status import Report, Reporter
+
+RETRY_SECONDS = 5.0
+"""How long to wait after a read that failed."""
+STARTING = State(Reason.SYNCING, APPLYING)
+"""The state on bare metal before the first reconcile."""
+
+
+class Metal3Part:
+    """metal3, its switch, and the report of its operator."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        name: str,
+        role: Role,
+        decide: Decide,
+        report: Callable[[Platform, State], Report],
+        reads: Sequence[Watch] = (),
+        deploy_timeout: timedelta = DEPLOY_TIMEOUT,
+    ) -> None:
+        """Report as the ClusterOperator `name`; `decide` reads the objects in `reads`."""
+        self._infrastructures = manager.objects(
+            INFRASTRUCTURES, Selection(name=INFRASTRUCTURE_KEY.name, optional=True)
+        )
+        self._group = manager.group(f"metal3 of {name}")
+        self._operand = Operand(self._group, manager, role, deploy_timeout)
+        self._decide = decide
+        self._report = report
+        self._state = STARTING
+        to_only = to_singleton(PROVISIONING_KEY)
+        watches = [*self._operand.watches, *(Watch(read.source, to_only) for read in reads)]
+        self._group.add(
+            Controller(f"{name}-metal3", self._reconcile, watches, at_start=[PROVISIONING_KEY])
+        )
+        platform = [Watch(self._infrastructures)]
+        manager.add(
+            Controller(f"{name}-platform", self._switch, platform, at_start=[INFRASTRUCTURE_KEY])
+        )
+        self._reporter = Reporter(manager, name, self._reported, platform)
+
+    async def _switch(self, _: Key) -> Result:
+        if isinstance(self._platform, BareMetal):
+            self._group.start()
+        else:
+            self._group.stop()
+            self._state = STARTING
+        return DONE
+
+    async def _reconcile(self, _: Key) -> Result:
+        try:
+            self._state = await self._operand.reconcile(self._decide)
+        except CannotDecide as error:
+            self._state = State(Reason.CANNOT_READ, str(error))
+        except Conflict:
+            raise  # somebody was faster: it runs again at once
+        except ApiError as error:
+            self._state = State(Reason.REFUSED, str(error))
+            self._reporter.refresh_report()
+            raise
+        self._reporter.refresh_report()
+        failed = self._state.reason is Reason.CANNOT_READ
+        return Result(requeue_after=RETRY_SECONDS) if failed else DONE
+
+    def _reported(self, _: datetime) -> Report:
+        return self._report(self._platform, self._state)
+
+    @property
+    def _platform(self) -> Platform:
+        return platform_of(self._infrastructures.get(INFRASTRUCTURE_KEY))

@@ -1,0 +1,30 @@
+"""The states of metal3, as the operator that manages it reports them."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """The states, by the reasons in the conditions."""
+
+    WAITING = "WaitingForProvisioningCR"
+    INVALID = "InvalidConfiguration"
+    NO_IMAGES = "ImagesMissing"
+    SYNCING = "SyncingResources"
+    REFUSED = "SyncingFailed"
+    """The server refuses a write."""
+    COMPLETE = "DeployComplete"
+    TIMED_OUT = "DeployTimedOut"
+    CRASH_LOOPING = "DeploymentCrashLooping"
+    STANDING_DOWN = "StandingDown"
+    """The other operator manages metal3."""
+    CANNOT_READ = "CannotRead"
+    """It is not known who manages metal3."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """A state of metal3, with a message."""
+
+    reason: Reason
+    message: str

@@ -1,0 +1,188 @@
+"""The rules for the configuration in a Provisioning, as a list. Pure.
+
+Each rule returns the first thing that it objects to, with field, value and remedy. The values end
+up in the environment of programs that run as root on the control plane's nodes, so a rule accepts
+only what it can read to the end.
+"""
+
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import msgspec
+
+from quarterdeck.api.metal3_v1alpha1 import ProvisioningNetwork, ProvisioningSpec
+from quarterdeck.metal3.network import address_in, has_network, network_in, range_in
+
+INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}")
+"""A name of a network interface in Linux: at most 15 characters; these are the usual ones."""
+URL = re.compile(r"[A-Za-z0-9._~:/?@%&=+,\[\]-]{0,2048}")
+"""What a URL may have: nothing that a shell or Kubernetes, which replaces `$(NAME)`, could read."""
+USER = re.compile("//[^/?#]*@")
+CHECKSUM = re.compile("sha256=[0-9a-fA-F]{64}")
+COMPRESSED_IMAGES = (".qcow2.gz", ".qcow2.xz")
+LONGEST_IPV6_NETWORK = 64
+SHOWN = 80
+"""The most characters of a value in a message."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A value that metal3 cannot be configured with."""
+
+    field: str
+    value: str
+    remedy: str
+
+    def __str__(self) -> str:
+        value = self.value if len(self.value) <= SHOWN else f"{self.value[:SHOWN]}…"
+        return f"spec.{self.field}: {value!r}: {self.remedy}"
+
+
+def faults(spec: ProvisioningSpec) -> list[Fault]:
+    """What is wrong with the configuration; empty if metal3 can run with it."""
+    rules = (*RULES, *(NETWORK_RULES if has_network(spec) else ()))
+    return [fault for rule in rules if (fault := rule(spec))]
+
+
+def network_is_known(spec: ProvisioningSpec) -> Fault | None:
+    """The mode is one of those that we know; a newer CRD may allow others."""
+    if spec.network in list(ProvisioningNetwork):
+        return None
+    known = ", ".join(ProvisioningNetwork)
+    return Fault("provisioningNetwork", spec.network, f"choose one of {known}")
+
+
+def url_names_a_checked_image(spec: ProvisioningSpec) -> Fault | None:
+    """The image comes by HTTP, is compressed, and has a checksum."""
+    field, url = "provisioningOSDownloadURL", spec.provisioning_os_download_url or ""
+    if not url:
+        return Fault(field, url, "name the image of the operating system")
+    # This message has more readers than the Provisioning.
+    shown = USER.sub("//…@", url)
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return Fault(field, shown, "write a URL")
+    if shown != url:
+        return Fault(field, shown, "leave user and password out: Deployments show the URL")
+    if not URL.fullmatch(url):
+        remedy = "write a URL without a fragment; percent-encode blanks and special characters"
+        return Fault(field, shown, remedy)
+    if parts.scheme not in ("http", "https") or not host:
+        return Fault(field, url, "use http or https, with a host")
+    if not parts.path.endswith(COMPRESSED_IMAGES):
+        return Fault(field, url, f"name a file that ends with {' or '.join(COMPRESSED_IMAGES)}")
+    # As it is written: the program that downloads the image does not decode it.
+    checksums = [one for one in parts.query.split("&") if one.startswith("sha256=")]
+    if len(checksums) != 1 or not CHECKSUM.fullmatch(checksums[0]):
+        return Fault(field, url, "add ?sha256= with the 64 hexadecimal digits of its checksum")
+    return None
+
+
+def interface_is_named(spec: ProvisioningSpec) -> Fault | None:
+    """There is an interface, unless the network is disabled; and it is a possible name."""
+    name = spec.provisioning_interface or ""
+    if not name and spec.network == ProvisioningNetwork.DISABLED:
+        return None
+    if INTERFACE.fullmatch(name):
+        return None
+    remedy = "name the network interface, as `ip link` shows it"
+    return Fault("provisioningInterface", name, remedy)
+
+
+def cidr_parses(spec: ProvisioningSpec) -> Fault | None:
+    """The network is one."""
+    value = spec.provisioning_network_cidr or ""
+    if network_in(value) is not None:
+        return None
+    return Fault("provisioningNetworkCIDR", value, "write a network such as 172.30.20.0/24")
+
+
+def managed_ipv6_network_is_small_enough(spec: ProvisioningSpec) -> Fault | None:
+    """The prefix of an IPv6 network in which metal3 serves DHCP is no shorter than /64."""
+    value = spec.provisioning_network_cidr or ""
+    network = network_in(value)
+    if spec.network != ProvisioningNetwork.MANAGED or network is None or network.version == 4:
+        return None
+    if network.prefixlen >= LONGEST_IPV6_NETWORK:
+        return None
+    remedy = "use a prefix of /64 or longer: metal3's DHCP server serves no larger IPv6 network"
+    return Fault("provisioningNetworkCIDR", value, remedy)
+
+
+def ip_parses(spec: ProvisioningSpec) -> Fault | None:
+    """The address is one."""
+    value = spec.provisioning_ip or ""
+    if address_in(value) is not None:
+        return None
+    return Fault("provisioningIP", value, "write an IPv4 or IPv6 address")
+
+
+def ip_inside_cidr(spec: ProvisioningSpec) -> Fault | None:
+    """The address is in the network."""
+    value = spec.provisioning_ip or ""
+    address, network = address_in(value), network_in(spec.provisioning_network_cidr or "")
+    if address is None or network is None or address in network:
+        return None
+    return Fault("provisioningIP", value, f"pick an address in {network}")
+
+
+def ip_is_that_of_a_host(spec: ProvisioningSpec) -> Fault | None:
+    """The address can be given to an interface: it is not the network's own, or its broadcast."""
+    value = spec.provisioning_ip or ""
+    address, network = address_in(value), network_in(spec.provisioning_network_cidr or "")
+    if address is None or network is None or address not in network:
+        return None
+    ends = [network.network_address] if network.num_addresses > 2 else []
+    if ends and network.version == 4:
+        ends.append(network.broadcast_address)
+    special = address.is_multicast or address.is_loopback or address.is_unspecified
+    if address not in ends and not special:
+        return None
+    return Fault("provisioningIP", value, f"pick the address of a host in {network}")
+
+
+def ip_outside_dhcp_range(spec: ProvisioningSpec) -> Fault | None:
+    """No machine gets metal3's own address."""
+    value = spec.provisioning_ip or ""
+    address, found = address_in(value), range_in(spec.provisioning_dhcp_range or "")
+    if spec.network != ProvisioningNetwork.MANAGED or address is None or found is None:
+        return None
+    first, last = found
+    if not address.version == first.version == last.version:
+        return None
+    if not int(first) <= int(address) <= int(last):
+        return None
+    return Fault("provisioningIP", value, f"pick an address outside of {first} to {last}")
+
+
+def dhcp_range_is_in_the_network(spec: ProvisioningSpec) -> Fault | None:
+    """If metal3 serves DHCP, there is a range, its start is not after its end, and it is inside."""
+    if spec.network != ProvisioningNetwork.MANAGED:
+        return None
+    field, value = "provisioningDHCPRange", spec.provisioning_dhcp_range or ""
+    found, network = range_in(value), network_in(spec.provisioning_network_cidr or "")
+    if found is None:
+        return Fault(field, value, "write the first and the last address, with a comma between")
+    if network is not None and not all(address in network for address in found):
+        return Fault(field, value, f"pick addresses in {network}")
+    if found[0].version != found[1].version or int(found[0]) > int(found[1]):
+        return Fault(field, value, "write the lower address first")
+    return None
+
+
+Rule = Callable[[ProvisioningSpec], Fault | None]
+
+RULES: tuple[Rule, ...] = (network_is_known, url_names_a_checked_image, interface_is_named)
+
+NETWORK_RULES: tuple[Rule, ...] = (
+    cidr_parses,
+    managed_ipv6_network_is_small_enough,
+    ip_parses,
+    ip_inside_cidr,
+    ip_is_that_of_a_host,
+    ip_outside_dhcp_range,
+    dhcp_range_is_in_the_network,
+)
+"""They do not count if the network is Disabled and neither address nor network is set."""

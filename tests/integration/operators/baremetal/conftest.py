@@ -1,0 +1,53 @@
+"""A cluster for metal3, and its operators as processes under their own accounts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.integration.operators.baremetal.metal import ACCOUNTS, Metal
+
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.metal3.names import NAMESPACE
+from quarterdeck.testing.fault_proxy import FaultProxy
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator, own_account
+
+Proxied = Callable[[str], tuple[FaultProxy, str]]
+"""A proxy for an operator's account, and the option by which the operator uses it."""
+
+
+@pytest.fixture
+def metal(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> Iterator[Metal]:
+    """A cluster with what a release brings, without a platform and a Provisioning."""
+    metal = Metal(control_plane)
+    metal.deliver()
+    yield metal
+    metal.clean_up()
+
+
+@pytest.fixture
+def run_baremetal(metal: Metal, own_operators: OwnOperators) -> StartOperator:
+    """Starts the baremetal operator."""
+    return own_operators(metal.plane, "baremetal")
+
+
+@pytest.fixture
+def run_machine_api(metal: Metal, own_operators: OwnOperators) -> StartOperator:
+    """Starts the machine API operator."""
+    return own_operators(metal.plane, "machine-api")
+
+
+@pytest.fixture
+def proxied(metal: Metal, kubeconfig: Path, tmp_path: Path) -> Iterator[Proxied]:
+    """Puts a proxy between an operator and the API server."""
+    with ExitStack() as stack:
+
+        def make(operator: str) -> tuple[FaultProxy, str]:
+            own_account(metal.plane, operator)
+            create = ("create", "token", ACCOUNTS[operator], f"--namespace={NAMESPACE}")
+            token = metal.plane.kubectl(*create).stdout.strip()
+            proxy = stack.enter_context(FaultProxy(kubeconfig))
+            path = proxy.write_kubeconfig(tmp_path / f"proxied-{operator}", token)
+            return proxy, f"--kubeconfig={path}"
+
+        yield make

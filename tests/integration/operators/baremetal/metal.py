@@ -1,0 +1,175 @@
+"""A cluster with metal3, as an administrator and the tests see it."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from quarterdeck.api.meta import Object
+from quarterdeck.delivery.manifests import own_objects
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.operators import apply, find_operator
+from quarterdeck.metal3.deployment import template_hash
+from quarterdeck.metal3.names import (
+    BAREMETAL_OWNS,
+    MACHINE_API_OWNS,
+    NAMESPACE,
+    PASSWORD_SECRET,
+)
+from quarterdeck.status.staleness_marks import checking_message, is_checking
+from quarterdeck.testing.api_objects import ApiObjects
+from quarterdeck.testing.audit import AuditedRequest, writes_by
+from quarterdeck.testing.waiting import eventually
+
+LIMIT = 60.0
+"""Seconds for what takes a few on an idle machine."""
+CHECKSUM = "0123456789abcdef" * 4
+SPEC = {
+    "provisioningNetwork": "Managed",
+    "provisioningInterface": "ens3",
+    "provisioningIP": "172.30.20.3",
+    "provisioningNetworkCIDR": "172.30.20.0/24",
+    "provisioningDHCPRange": "172.30.20.11, 172.30.20.101",
+    "provisioningOSDownloadURL": f"https://images.example.test/os.qcow2.gz?sha256={CHECKSUM}",
+}
+ACCOUNTS = {"machine-api": "machine-api-operator", "baremetal": "cluster-baremetal-operator"}
+PROVISIONING = "provisioning-configuration"
+
+
+def user(operator: str) -> str:
+    """The name of an operator's account in the audit log."""
+    return f"system:serviceaccount:{NAMESPACE}:{ACCOUNTS[operator]}"
+
+
+class Metal:
+    """The objects around metal3."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.objects = ApiObjects(plane.requests(), NAMESPACE)
+
+    def deliver(self) -> None:
+        """Bring what a release brings beside the operators: metal3's account and its images."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        apply(self.plane, [namespace])
+        for name in ("machine-api", "baremetal"):
+            apply(self.plane, own_objects(find_operator(name)))
+
+    def set_platform(self, platform: str) -> None:
+        """Write the platform into the Infrastructure's status."""
+        infrastructure = {
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "Infrastructure",
+            "metadata": {"name": "cluster"},
+            "spec": {},
+        }
+        self.objects.apply(infrastructure)
+        status = {"status": {"platform": platform, "platformStatus": {"type": platform}}}
+        self.objects.patch("infrastructure", "cluster", status, subresource="status")
+
+    def provision(self, **changes: Any) -> None:
+        """Create or change the Provisioning; None leaves a field out."""
+        spec = {name: value for name, value in {**SPEC, **changes}.items() if value is not None}
+        self.objects.apply(
+            {
+                "apiVersion": "metal3.io/v1alpha1",
+                "kind": "Provisioning",
+                "metadata": {"name": PROVISIONING},
+                "spec": spec,
+            }
+        )
+
+    def deployment(self) -> Any:
+        """metal3's Deployment; None without one."""
+        return self.objects.find("deployment", "metal3")
+
+    def annotations(self) -> list[str]:
+        """By which annotations the Deployment is claimed."""
+        found = (self.deployment() or {"metadata": {}})["metadata"].get("annotations") or {}
+        return [name for name in (MACHINE_API_OWNS, BAREMETAL_OWNS) if name in found]
+
+    def pods(self) -> list[Object]:
+        """metal3's pods that stay."""
+        found = self.objects.list("pods", "quarterdeck.dev/operand=metal3")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def print(self) -> tuple[str, list[str]]:
+        """The hash of the pod template and the uids of the pods: what a handover leaves alone."""
+        return template_hash(self.deployment()), [pod["metadata"]["uid"] for pod in self.pods()]
+
+    def password(self) -> str:
+        """The password in the Secret."""
+        secret = self.objects.get("secret", PASSWORD_SECRET)
+        return base64.b64decode(secret["data"]["password"]).decode()
+
+    def conditions(self, operator: str = "baremetal") -> dict[str, tuple[str, str, str]]:
+        """By type: status, reason and message."""
+        found = self.objects.find("clusteroperator", operator) or {}
+        return {
+            one["type"]: (one["status"], one["reason"], one["message"])
+            for one in (found.get("status") or {}).get("conditions") or []
+        }
+
+    def wait(self, wanted: Mapping[str, str], operator: str = "baremetal") -> None:
+        """Return when the conditions have these statuses, or these reasons."""
+
+        def look() -> bool:
+            seen = self.conditions(operator)
+            return all(
+                type_ in seen and value in seen[type_][:2] for type_, value in wanted.items()
+            )
+
+        try:
+            eventually(look, f"{operator}: {wanted}", LIMIT)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; seen: {self.conditions(operator)}") from error
+
+    def wait_running(self, operator: str = "baremetal") -> None:
+        """Return when metal3 runs, as its operator says."""
+        wanted = {"Progressing": "False", "Degraded": "False"}
+        self.wait({**wanted, "Available": "DeployComplete"}, operator)
+
+    def challenge(self, operator: str = "baremetal") -> None:
+        """Write a staleness challenge, and return when it is answered."""
+        found = self.objects.get("clusteroperator", operator)
+        conditions = found["status"]["conditions"]
+        for one in conditions:
+            one["message"] = checking_message(one["message"])
+        status = {"status": {"conditions": conditions}}
+        self.objects.patch("clusteroperator", operator, status, subresource="status")
+
+        def marked() -> bool:
+            return any(is_checking(one[2]) for one in self.conditions(operator).values())
+
+        eventually(lambda: not marked(), f"{operator} answers", LIMIT)
+
+    def writes(self, operator: str) -> list[AuditedRequest]:
+        """The writes of an operator so far."""
+        return writes_by(self.plane.audit_log, user(operator))
+
+    def deployment_writes(self, operator: str) -> list[AuditedRequest]:
+        """The writes of an operator to metal3's Deployment that succeeded."""
+        return [
+            one
+            for one in self.writes(operator)
+            if one.resource == "deployments" and one.name in ("metal3", "") and one.code < 400
+        ]
+
+    def annotate_pods(self, behaviour: str) -> None:
+        """Have the simulated node treat the pods so."""
+        for pod in self.pods():
+            patch = {"metadata": {"annotations": {"quarterdeck.dev/simulate": behaviour}}}
+            self.objects.patch("pod", pod["metadata"]["name"], patch)
+
+    def clean_up(self) -> None:
+        """Remove metal3 and everything around it."""
+        for operator in ACCOUNTS:
+            self.objects.delete("clusteroperator", operator)
+        self.objects.delete("provisioning", PROVISIONING)
+        self.objects.delete("infrastructure", "cluster")
+        self.objects.delete("secret", PASSWORD_SECRET)
+        self.objects.delete("deployment", "metal3")
+        for account in ACCOUNTS.values():
+            self.objects.delete("deployment", account)
+        eventually(lambda: not self.deployment(), "metal3 is gone", LIMIT)
+        pods = ("pods", "--all", f"--namespace={NAMESPACE}", "--grace-period=0", "--force")
+        self.plane.kubectl("delete", *pods)

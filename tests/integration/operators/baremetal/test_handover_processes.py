@@ -1,0 +1,319 @@
+"""The handover between two processes: one write, no restart, never two writers."""
+
+import json
+import signal
+from typing import NamedTuple
+
+import pytest
+from tests.integration.operators.baremetal.conftest import Proxied
+from tests.integration.operators.baremetal.metal import Metal
+
+from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
+from quarterdeck.testing.fault_proxy import Answer, Hold
+from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
+from quarterdeck.testing.waiting import eventually
+
+B = "--metal3-build=B"
+
+
+@pytest.fixture
+def managed(metal: Metal, run_machine_api: StartOperator) -> OperatorProcess:
+    """metal3, managed by a machine API operator that runs."""
+    metal.set_platform("BareMetal")
+    metal.provision()
+    operator = run_machine_api(B)
+    metal.wait_running("machine-api")
+    assert metal.annotations() == [MACHINE_API_OWNS]
+    return operator
+
+
+def owners(metal: Metal) -> set[str]:
+    """The operators that have fields of the Deployment."""
+    entries = metal.deployment()["metadata"]["managedFields"]
+    found = {one["manager"] for one in entries if not one.get("subresource")}
+    return {one for one in found if one.startswith("quarterdeck-")}
+
+
+def is_owned_by_baremetal(metal: Metal) -> bool:
+    return metal.annotations() == [BAREMETAL_OWNS]
+
+
+def test_a_claim_is_one_write_and_the_way_back_another(
+    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator
+) -> None:
+    """Both run all the time; the pod is the same one at the end.
+
+    After the claim comes one apply, which gives up the ownership of fields that the server had set
+    for the old owner, and changes nothing else.
+    """
+    running = metal.print()
+    before = {name: len(metal.deployment_writes(name)) for name in ("machine-api", "baremetal")}
+
+    def written() -> tuple[int, int]:
+        found = {name: len(metal.deployment_writes(name)) - before[name] for name in before}
+        return found["machine-api"], found["baremetal"]
+
+    baremetal = run_baremetal()
+    metal.wait_running()
+    assert is_owned_by_baremetal(metal)
+    assert metal.print() == running
+    assert owners(metal) == {"quarterdeck-baremetal"}
+    metal.wait({"Available": "StandingDown"}, "machine-api")
+    assert len(baremetal.lines("claimed")) == 1
+    eventually(lambda: written() == (0, 2), "the claim and the apply are logged")
+    # Both are asked to look again, and neither writes.
+    metal.objects.patch("deployment", "metal3", {"metadata": {"annotations": {"a": "b"}}})
+    metal.challenge()
+    metal.challenge("machine-api")
+    assert written() == (0, 2)
+
+    # The administrator removes the baremetal operator: its process, then its ClusterOperator.
+    baremetal.kill()
+    assert is_owned_by_baremetal(metal)
+    metal.objects.delete("clusteroperator", "baremetal")
+    eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "taken back")
+    metal.wait_running("machine-api")
+    assert metal.print() == running
+    assert owners(metal) == {"quarterdeck-machine-api"}
+    assert len(managed.lines("claimed")) == 1
+    metal.challenge("machine-api")
+    theirs, ours = written()
+    assert (theirs in (1, 2), ours) == (True, 2)
+    reasons = [one["reason"] for one in metal.objects.list("events.events.k8s.io")]
+    assert reasons.count("Claimed") >= 2
+
+
+def test_what_the_old_owner_applied_and_the_new_one_does_not_want_goes(
+    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator
+) -> None:
+    """Also with other images: then there is one roll-out, after the claim, and an event."""
+    managed.send(signal.SIGTERM)
+    managed.wait()
+    before = metal.print()
+    # The old owner had one field more.
+    apply = ("apply", "--server-side", "--field-manager=quarterdeck-machine-api", "--filename=-")
+    live = metal.deployment()
+    kept = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "metal3",
+            "namespace": live["metadata"]["namespace"],
+            "labels": {"example.test/left": "over"},
+        },
+    }
+    metal.plane.kubectl(*apply, input=json.dumps(kept))
+    assert "example.test/left" in metal.deployment()["metadata"]["labels"]
+    images = metal.objects.get("configmap", "cluster-baremetal-operator-images")
+    text = images["data"]["images.json"].replace('"ironic"', '"ironic:2"')
+    metal.objects.patch(
+        "configmap", "cluster-baremetal-operator-images", {"data": {"images.json": text}}
+    )
+    run_baremetal()
+    eventually(lambda: is_owned_by_baremetal(metal), "claimed")
+    eventually(
+        lambda: "example.test/left" not in metal.deployment()["metadata"]["labels"], "it is gone"
+    )
+    metal.wait_running()
+    after = metal.print()
+    assert after[0] != before[0]
+    assert metal.deployment()["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    events = metal.objects.list("events.events.k8s.io")
+    assert "PodTemplateChanged" in {one["reason"] for one in events}
+
+
+def test_removed_in_the_wrong_order_there_are_never_two_writers(
+    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator
+) -> None:
+    """The ClusterOperator first: its operator brings it back, and claims again."""
+    running = metal.print()
+    baremetal = run_baremetal()
+    metal.wait_running()
+    for _ in range(5):
+        metal.objects.delete("clusteroperator", "baremetal")
+        eventually(lambda: metal.objects.find("clusteroperator", "baremetal"), "it is back")
+        eventually(lambda: is_owned_by_baremetal(metal), "claimed again")
+        assert metal.print() == running
+    baremetal.kill()
+    metal.objects.delete("clusteroperator", "baremetal")
+    eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "taken back")
+    assert metal.print() == running
+
+
+class Step(NamedTuple):
+    """A request at which the operator is killed."""
+
+    verb: str
+    resource: str
+    done: bool
+    """Whether the server still carries it out."""
+
+
+STEPS = (
+    Step("create", "clusteroperators", done=False),
+    Step("create", "clusteroperators", done=True),
+    Step("get", "deployments", done=False),
+    Step("patch", "deployments", done=False),
+    Step("patch", "deployments", done=True),
+)
+"""Its ClusterOperator, the read for the claim, and the claim."""
+
+
+def test_killed_at_each_step_it_ends_where_it_would_have(
+    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator, proxied: Proxied
+) -> None:
+    """Each time another process ends the handover; then metal3 is given back for the next step."""
+    running = metal.print()
+    proxy, through_proxy = proxied("baremetal")
+    for step in STEPS:
+        hold = Hold()
+        proxy.inject(hold, verb=step.verb, resource=step.resource)
+        kill_at(metal, run_baremetal(through_proxy), hold, step)
+        successor = run_baremetal()
+        metal.wait_running()
+        assert is_owned_by_baremetal(metal), step
+        assert metal.print() == running, step
+        assert owners(metal) == {"quarterdeck-baremetal"}, step
+        successor.kill()
+        metal.objects.delete("clusteroperator", "baremetal")
+        eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "given back")
+    assert managed.get("/readyz")[0] == 200
+
+
+def kill_at(metal: Metal, victim: OperatorProcess, hold: Hold, step: Step) -> None:
+    """Kill the operator before a request reaches the server, or before it knows the answer."""
+    assert hold.held.wait(60), step
+    if step.done:
+        victim.send(signal.SIGSTOP)
+        hold.let_go.set()
+
+        def done() -> bool:
+            if step.resource == "deployments":
+                return is_owned_by_baremetal(metal)
+            return bool(metal.objects.find("clusteroperator", "baremetal"))
+
+        eventually(done, f"{step} is done")
+    victim.kill()
+    hold.let_go.set()
+
+
+def test_a_claim_that_was_overtaken_is_refused_and_tried_again(
+    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator, proxied: Proxied
+) -> None:
+    """The machine API operator writes between the read and the claim: nothing of it is lost."""
+    proxy, through_proxy = proxied("baremetal")
+    hold = Hold()
+    proxy.inject(hold, verb="patch", resource="deployments")
+    run_baremetal(through_proxy)
+    assert hold.held.wait(60)
+    metal.provision(provisioningIP="172.30.20.4")
+    before = metal.deployment()["metadata"]["generation"]
+
+    def rolled_out() -> bool:
+        return bool(metal.deployment()["metadata"]["generation"] > before) or (
+            "172.30.20.4/24" in str(metal.deployment()["spec"]["template"])
+        )
+
+    eventually(rolled_out, "the machine API operator applies the change")
+    changed = metal.print()[0]
+    hold.let_go.set()
+    metal.wait_running()
+    assert is_owned_by_baremetal(metal)
+    assert metal.print()[0] == changed
+    refused = [one for one in metal.writes("baremetal") if one.code == 409]
+    assert [one.resource for one in refused][-1:] == ["deployments"]
+
+
+class Late(NamedTuple):
+    """A request of the machine API operator between its decision and its write."""
+
+    resource: str
+    exists: bool
+    """Whether metal3 runs already."""
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(Late("deployments", exists=False), id="it creates the Deployment"),
+        pytest.param(Late("secrets", exists=True), id="it creates the password before it applies"),
+    ],
+)
+def test_a_write_that_was_overtaken_by_the_other_operator_is_refused(
+    metal: Metal,
+    run_machine_api: StartOperator,
+    run_baremetal: StartOperator,
+    proxied: Proxied,
+    late: Late,
+) -> None:
+    """The decision was about another Deployment, or about none, even if the cache has the new one.
+
+    Both operators name the same Provisioning as the owner, so nothing but the version tells them
+    apart.
+    """
+    proxy, through_proxy = proxied("machine-api")
+    metal.set_platform("BareMetal")
+    hold = Hold()
+    if late.exists:
+        metal.provision()
+        run_machine_api(B, through_proxy)
+        metal.wait_running("machine-api")
+        proxy.inject(hold, verb="create", resource=late.resource)
+        metal.objects.delete("secret", "metal3-mariadb-password")
+    else:
+        proxy.inject(hold, verb="create", resource=late.resource)
+        metal.provision()
+        run_machine_api(B, through_proxy)
+    assert hold.held.wait(60)
+    before = len(metal.deployment_writes("machine-api"))
+    run_baremetal()
+    metal.wait_running()
+    assert is_owned_by_baremetal(metal)
+    running = metal.print()
+    hold.let_go.set()
+    metal.wait({"Available": "StandingDown"}, "machine-api")
+    metal.challenge("machine-api")
+    assert len(metal.deployment_writes("machine-api")) == before
+    assert is_owned_by_baremetal(metal)
+    assert metal.print() == running
+
+
+def test_a_read_error_stops_it_and_is_reported_as_a_refused_write_is(
+    metal: Metal, run_machine_api: StartOperator, proxied: Proxied
+) -> None:
+    """Whether the baremetal operator is there is not known: nothing is created."""
+    proxy, through_proxy = proxied("machine-api")
+    metal.set_platform("BareMetal")
+    metal.provision()
+    proxy.inject(Answer(500), verb="get", resource="clusteroperators", times=None)
+    run_machine_api(B, through_proxy)
+    metal.wait({"Degraded": "CannotRead"}, "machine-api")
+    assert metal.deployment() is None
+    metal.challenge("machine-api")
+    proxy.clear()
+    metal.wait_running("machine-api")
+
+    # A write that is refused is reported too.
+    proxy.inject(Answer(403, reason="Forbidden"), verb="patch", resource="deployments", times=None)
+    metal.provision(provisioningIP="172.30.20.4")
+    metal.wait({"Degraded": "SyncingFailed"}, "machine-api")
+    proxy.clear()
+    metal.wait_running("machine-api")
+
+
+def test_the_unsafe_update_goes_wrong_as_the_model_says(
+    metal: Metal, run_machine_api: StartOperator, run_baremetal: StartOperator
+) -> None:
+    """A machine API operator of build A and the baremetal operator write in turn, without end."""
+    metal.set_platform("BareMetal")
+    metal.provision()
+    run_machine_api("--metal3-build=A")
+    metal.wait_running("machine-api")
+    metal.wait({"Upgradeable": "Metal3NotGated"}, "machine-api")
+    before = {name: len(metal.deployment_writes(name)) for name in ("machine-api", "baremetal")}
+    run_baremetal()
+
+    def both_write() -> bool:
+        return all(len(metal.deployment_writes(name)) - before[name] >= 3 for name in before)
+
+    eventually(both_write, "both write again and again")

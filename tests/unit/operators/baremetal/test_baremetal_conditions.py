@@ -1,0 +1,102 @@
+"""The conditions of both operators, for each platform and each state of metal3."""
+
+import pytest
+
+from quarterdeck.metal3.platform import BareMetal, OtherPlatform, Platform, UnknownPlatform
+from quarterdeck.metal3.state import Reason, State
+from quarterdeck.operators.baremetal.conditions import report
+from quarterdeck.operators.machine_api.build import Build
+from quarterdeck.operators.machine_api.conditions import with_metal3, without_metal3
+from quarterdeck.status.report import Report
+
+ANY = State(Reason.SYNCING, "m")
+
+
+def statuses(found: Report) -> dict[str, tuple[str, str | None]]:
+    return {one.type: (one.status, one.reason) for one in found.conditions}
+
+
+def row(found: Report) -> str:
+    """Available, Progressing, Degraded, Disabled, and whether the version moves."""
+    seen = statuses(found)
+    types = ("Available", "Progressing", "Degraded", "Disabled")
+    words = [seen[type_][0] for type_ in types if type_ in seen]
+    return " ".join([*words, "moves" if found.at_release_version else "stays"])
+
+
+@pytest.mark.parametrize(
+    ("platform", "state", "wanted"),
+    [
+        (OtherPlatform("None"), ANY, "True False False True moves"),
+        (UnknownPlatform("m"), ANY, "True False True False stays"),
+        (BareMetal(), State(Reason.WAITING, "m"), "True False False False moves"),
+        (BareMetal(), State(Reason.INVALID, "m"), "True True True False stays"),
+        (BareMetal(), State(Reason.NO_IMAGES, "m"), "True True True False stays"),
+        (BareMetal(), State(Reason.SYNCING, "m"), "True True False False stays"),
+        (BareMetal(), State(Reason.STANDING_DOWN, "m"), "True True False False stays"),
+        (BareMetal(), State(Reason.COMPLETE, "m"), "True False False False moves"),
+        (BareMetal(), State(Reason.TIMED_OUT, "m"), "True True True False stays"),
+        (BareMetal(), State(Reason.REFUSED, "m"), "True True True False stays"),
+        (BareMetal(), State(Reason.CRASH_LOOPING, "m"), "False False True False stays"),
+    ],
+)
+def test_the_table_of_the_baremetal_operator(platform: Platform, state: State, wanted: str) -> None:
+    found = report(platform, state)
+    assert row(found) == wanted
+    assert statuses(found)["Upgradeable"][0] == "True"
+    assert all(one.reason for one in found.conditions)
+
+
+@pytest.mark.parametrize(
+    ("reason", "type_", "message"),
+    [
+        (Reason.WAITING, "Available", "m"),
+        (Reason.INVALID, "Progressing", "Unable to apply Provisioning CR: invalid configuration"),
+        (Reason.INVALID, "Degraded", "m"),
+        (Reason.COMPLETE, "Progressing", "m"),
+        (Reason.TIMED_OUT, "Degraded", "m"),
+        (Reason.CRASH_LOOPING, "Degraded", "m"),
+    ],
+)
+def test_the_reasons_and_messages(reason: Reason, type_: str, message: str) -> None:
+    (found,) = (
+        one for one in report(BareMetal(), State(reason, "m")).conditions if one.type == type_
+    )
+    assert (found.reason, found.message) == (reason, message)
+
+
+@pytest.mark.parametrize(
+    ("reason", "wanted"),
+    [
+        (Reason.STANDING_DOWN, "True False False moves"),
+        (Reason.COMPLETE, "True False False moves"),
+        (Reason.WAITING, "True False False moves"),
+        (Reason.SYNCING, "True True False stays"),
+        (Reason.INVALID, "True False True stays"),
+        (Reason.CANNOT_READ, "True False True stays"),
+        (Reason.REFUSED, "True False True stays"),
+    ],
+)
+def test_the_table_of_the_machine_api_operator(reason: Reason, wanted: str) -> None:
+    assert row(with_metal3(Build.C, BareMetal(), State(reason, "m"))) == wanted
+    assert row(with_metal3(Build.C, OtherPlatform("None"), State(reason, "m"))) == (
+        "True False False moves"
+    )
+    assert row(without_metal3()) == "True False False moves"
+
+
+@pytest.mark.parametrize(
+    ("build", "platform", "upgradeable"),
+    [
+        (Build.A, BareMetal(), "False"),
+        (Build.A, UnknownPlatform("m"), "False"),
+        (Build.A, OtherPlatform("AWS"), "True"),
+        (Build.B, BareMetal(), "True"),
+        (Build.C, BareMetal(), "True"),
+    ],
+)
+def test_only_an_ungated_build_on_bare_metal_keeps_from_a_minor_update(
+    build: Build, platform: Platform, upgradeable: str
+) -> None:
+    state = State(Reason.COMPLETE, "m")
+    assert statuses(with_metal3(build, platform, state))["Upgradeable"][0] == upgradeable
