@@ -3,7 +3,8 @@ SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# Two for each core of a small machine: much of a test is waiting.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help up down test lint unit generate lock setup soak clean bench bench-quick
@@ -24,7 +25,7 @@ down: setup ## Stop the local cluster
 test: setup lint ## Run the linters and all tests
 	@scripts/system-packages test
 	@$(BIN)/quarterdeck local binaries
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
 unit: setup ## Run the tests that need no cluster
 	@$(BIN)/pytest tests/unit

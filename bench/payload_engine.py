@@ -38,6 +38,7 @@ from bench.report import report
 from bench.results import Column, Measurement, Row
 from quarterdeck.api.meta import Key, foreign
 from quarterdeck.kube import Client, RequestMetrics, load_kubeconfig
+from quarterdeck.kube.kinds import GroupVersionKind, discover
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
@@ -48,7 +49,6 @@ from quarterdeck.operators.cluster_version.sync import (
     run_payload,
 )
 from quarterdeck.operators.cluster_version.sync.desired import desired_object
-from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
 from quarterdeck.payload.graph import Mode, build_graph
 from quarterdeck.payload.model import Manifest

@@ -19,9 +19,9 @@ from bench.payload import COMPONENTS, MANIFESTS
 from bench.payload_cluster import make_ready, requests_made
 from bench.results import Column, Measurement, Row, Verdict
 from quarterdeck.kube import Client, RequestMetrics, load_kubeconfig
+from quarterdeck.kube.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync import Cluster, PayloadProgress, run_payload
 from quarterdeck.operators.cluster_version.sync.desired import desired_object
-from quarterdeck.operators.cluster_version.sync.kinds import GroupVersionKind, discover
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.run import WORKERS
 from quarterdeck.payload.graph import Mode, build_graph

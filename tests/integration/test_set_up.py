@@ -51,6 +51,9 @@ name = "tiny"
 version = "1"
 """
 
+LIMIT = 200
+"""Seconds of a wait; an environment is made and pip runs within it, on a busy machine too."""
+
 
 class Clone:
     """A directory with the set-up in it."""
@@ -76,7 +79,7 @@ class Clone:
         (self.root / "hold").touch()
 
     def wait_held(self) -> None:
-        eventually((self.root / "held").exists, "the package is being built")
+        eventually((self.root / "held").exists, "the package is being built", LIMIT)
 
     def go(self) -> None:
         (self.root / "held").unlink(missing_ok=True)
@@ -98,7 +101,7 @@ def ctrl_c(child: "subprocess.Popen[str]") -> str:
 
 
 def done(child: "subprocess.Popen[str]") -> str:
-    said, _ = child.communicate(timeout=120)
+    said, _ = child.communicate(timeout=LIMIT)
     assert child.returncode == 0, said
     return said
 
@@ -127,7 +130,7 @@ def test_a_set_up_never_leaves_a_broken_environment(clone: Clone) -> None:
 
     # Ctrl-C in the first moment.
     first = clone.set_up()
-    eventually((clone.root / ".venv.new/bin").exists, "the environment is being made")
+    eventually((clone.root / ".venv.new/bin").exists, "the environment is being made", LIMIT)
     assert "set-up stopped; the next `make` begins it again" in ctrl_c(first)
     assert not place.exists()
 

@@ -89,6 +89,21 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
+def with_kubectl(text: str) -> str:
+    """The text, in which each command after a colon names a kubectl that this machine has.
+
+    That is the local cluster's own if no `kubectl` is on the path and the local cluster runs.
+    """
+    if ": kubectl " not in text or shutil.which("kubectl"):
+        return text
+    from quarterdeck.localcluster.state import Layout
+    from quarterdeck.localcluster.status import running_status
+
+    if running_status(Layout(LocalCluster().state)) is None:
+        return text
+    return text.replace(": kubectl ", f": {LocalCluster().command('kubectl')} ")
+
+
 def this_program() -> str:
     """The name or path that calls this program again from the current directory."""
     this = Path(sys.argv[0]).absolute()

@@ -4,6 +4,7 @@ Each command imports its modules when it runs, so that the other commands start 
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,8 +160,12 @@ def status(cluster: LocalCluster, output: Output) -> None:
     with errors_in_one_line(OSError):
         running, last = running_status(layout), read_status(layout)
     data = local_status.as_data(cluster.name, layout, running, last)
-    up = cluster.command("up")
-    show(data, output, lambda: local_status.as_text(layout, running, up, last))
+    has_kubectl = shutil.which("kubectl") is not None
+    show(
+        data,
+        output,
+        lambda: local_status.as_text(layout, running, cluster, last, has_kubectl=has_kubectl),
+    )
     sys.exit(local_status.exit_code(running))
 
 

@@ -1,8 +1,10 @@
 """The final output of `quarterdeck local up`: what runs in the cluster, and what to do next."""
 
+import textwrap
+
 import click
 
-from quarterdeck.cli.cluster import LocalCluster, pasteable, this_program
+from quarterdeck.cli.cluster import COLUMNS, LocalCluster, pasteable, this_program
 from quarterdeck.cli.local_status import summary
 from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.localcluster.access import access_to
@@ -33,20 +35,25 @@ def _order(declared: Declaration) -> tuple[int, str]:
 def _show_operator(declared: Declaration, status: ClusterStatus, cluster: LocalCluster) -> None:
     """Print an operator's description, replicas, log command and hints."""
     layout = Layout(cluster.state)
-    described = f"\n{declared.title}{declared.local.text}"
     if declared.local.show_replicas:
-        click.echo(f"{described}:")
+        click.echo(f"\n{introduction(declared, ':')}")
         for one in replicas(declared, access_to(layout, status)):
             click.echo(f"  {one.name}  {'leading' if one.leads else 'standing by'}")
         click.echo("Its log:")
     else:
-        click.echo(f"{described}. Its log:")
+        click.echo(f"\n{introduction(declared, '. Its log:')}")
     logs = cluster.words("kubectl", "logs", "--follow", *log_target(declared))
     click.echo(pasteable(logs, indent=2))
     for hint in declared.local.hints:
         click.echo(hint.text)
         words = [this_program(), *hint.command, f"--kubeconfig={layout.kubeconfig}"]
         click.echo(pasteable(words, indent=2))
+
+
+def introduction(declared: Declaration, end: str) -> str:
+    """The operator's title and text, in lines that fit a terminal."""
+    lines = f"{declared.title}{declared.local.text}{end}".splitlines()
+    return "\n".join(textwrap.fill(line, COLUMNS) for line in lines)
 
 
 def _show_releases(cluster: LocalCluster) -> None:

@@ -66,15 +66,23 @@ def as_data(
 
 
 def as_text(
-    layout: Layout, status: ClusterStatus | None, up: str, last: ClusterStatus | None = None
+    layout: Layout,
+    status: ClusterStatus | None,
+    cluster: LocalCluster,
+    last: ClusterStatus | None = None,
+    *,
+    has_kubectl: bool = True,
 ) -> str:
-    """The status for people; `up` is the command that starts the cluster."""
+    """The status for people; `has_kubectl` is whether a kubectl is on the path.
+
+    The logs have one line for all, because the paths would not fit into the table.
+    """
     if status is None:
         where = f"; its state is in {layout.root}" if layout.root.exists() else ""
         why = f"\nthe last start failed: {last.error}" if last and last.error else ""
-        return f"not running{where}{why}\nstart it with: {up}"
+        return f"not running{where}{why}\nstart it with: {cluster.command('up')}"
     components = table(
-        ["COMPONENT", "VERSION", "STATE", "PID", "RESTARTS", "LOG"],
+        ["COMPONENT", "VERSION", "STATE", "PID", "RESTARTS"],
         [
             [
                 one.name,
@@ -82,7 +90,6 @@ def as_text(
                 _coloured(one.state),
                 str(one.pid or "-"),
                 str(one.restarts),
-                one.log,
             ]
             for one in status.components
         ],
@@ -90,9 +97,12 @@ def as_text(
     lines = [
         f"{_coloured(status.phase)}{f' ({status.step})' if status.step else ''}: {status.url}",
         f"state       {layout.root}",
+        f"logs        {layout.log_of('COMPONENT')}",
         f"supervisor  pid {status.supervisor.pid}",
-        f"kubectl     export KUBECONFIG={shlex.quote(status.kubeconfig)}",
+        f"to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
     ]
+    if not has_kubectl:
+        lines.append(f"kubectl     {cluster.command('kubectl')}")
     return "\n".join([*lines, "", components])
 
 

@@ -3,8 +3,10 @@
 import importlib
 import io
 import os
+import re
 import signal
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -12,28 +14,42 @@ from quarterdeck import __version__
 from quarterdeck.terminal import wants_colours
 
 COMMANDS = {
+    "catalog": "quarterdeck.cli.catalog:catalog",
     "completion": "quarterdeck.cli.completion:completion",
+    "handover": "quarterdeck.cli.handover:handover",
+    "ingress": "quarterdeck.cli.ingress:ingress",
     "local": "quarterdeck.cli.local:local",
     "log-level": "quarterdeck.cli.log_level:log_level",
     "new": "quarterdeck.cli.new:new",
     "operators": "quarterdeck.cli.operators:operators",
     "payload": "quarterdeck.cli.payload:payload",
+    "router": "quarterdeck.cli.router:router",
     "run": "quarterdeck.cli.run:run",
     "staleness": "quarterdeck.cli.staleness:staleness",
+    "subscription": "quarterdeck.cli.subscription:subscription",
 }
 """The `module:command` of each subcommand; a module is imported when its command is used."""
 
 SUMMARIES = {
+    "catalog": "Make and check catalogs of operators, without a cluster.",
     "completion": "Print the completion script of a shell.",
+    "handover": "Show who manages metal3, and simulate the updates that hand it over.",
+    "ingress": "Explain IngressControllers and their access logs.",
     "local": "Run a real Kubernetes control plane on this machine.",
     "log-level": "Show or change the log level of the cluster version operator.",
     "new": "Write the files of a new project.",
     "operators": "Show the cluster operators and their health, worst first.",
     "payload": "Check the manifests of a release, without a cluster.",
+    "router": "Route traffic as the Ingress objects say, by HAProxy, until stopped.",
     "run": "Run operators until stopped.",
     "staleness": "Show whether a cluster operator still updates its conditions.",
+    "subscription": "Show what Subscriptions install and configure; approve their updates.",
 }
 """The first sentence of each command's help, so that `--help` need not import all modules."""
+
+
+_UNSET = re.compile(r"\$\([A-Za-z_][A-Za-z0-9_]*\)")
+_KLOG = re.compile(r"^--?v=(\d+)$")
 
 
 class LazyGroup(click.Group):
@@ -85,6 +101,18 @@ def heed_sigterm() -> None:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
+def arguments(given: Sequence[str]) -> list[str]:
+    """The arguments as a pod of an operator may have them, as click reads them.
+
+    `-v=4` is klog's way to write `--verbosity 4`. A process gets `$(NAME)` unchanged while the
+    variable is not set: before the command, it is ignored.
+    """
+    words = list(given)
+    first = next((at for at, word in enumerate(words) if word in COMMANDS), len(words))
+    options = [word for word in words[:first] if not _UNSET.fullmatch(word)]
+    return [_KLOG.sub(r"--verbosity=\1", word) for word in options] + words[first:]
+
+
 def main() -> None:
     """Run the command line; kubectl calls it as `kubectl quarterdeck`."""
     heed_sigterm()
@@ -93,7 +121,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     output = sys.stdout
     try:
-        cli(prog_name="quarterdeck")
+        cli(arguments(sys.argv[1:]), prog_name="quarterdeck")
     except SystemExit:
         # Click replaces the output when its reader has gone, as `head` goes, and exits with 1. The
         # exit codes of commands say how the cluster is, and a command that was cut short does not

@@ -6,7 +6,6 @@
 import os
 import sys
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,15 +73,18 @@ async def _show_changes(client: "Client", name: str | None, output: Output) -> N
     draws = output == "table" and os.environ.get("TERM") != "dumb"
     terminal = draws and terminal_columns() is not None
     first, checkers = True, UpgradeableRule(client)
+
+    def print_again(found: "list[OperatorHealth]") -> None:
+        nonlocal first
+        if terminal:
+            click.clear()
+        elif not first:
+            click.echo(_SEPARATORS[output])
+        _print(found, name, output, checkers.source, client.now())
+        first = False
+
     refresh = REFRESH if terminal else None
-    async with aclosing(inspect.watch(client, name, refresh, checkers.keep)) as changes:
-        async for found in changes:
-            if terminal:
-                click.clear()
-            elif not first:
-                click.echo(_SEPARATORS[output])
-            _print(found, name, output, checkers.source, client.now())
-            first = False
+    await inspect.watch(client, print_again, name=name, refresh=refresh, keeps=checkers.keep)
 
 
 def _print(

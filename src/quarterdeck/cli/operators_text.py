@@ -118,7 +118,7 @@ def _condition(one: SeenCondition, now: datetime) -> list[str]:
     since = f" for {_ago(one.since, now)}" if one.since else ""
     reason = f" ({one.reason})" if one.reason else ""
     return [
-        f"{one.type}={one.status}{was}{since}{reason}",
+        f"{one.type}={one.status}{since}{was}{reason}",
         *(f"  {line}" for line in one.message.splitlines()),
     ]
 

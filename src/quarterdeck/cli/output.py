@@ -16,6 +16,7 @@ from typing import IO, Any, Literal, TypeVar
 import click
 import msgspec
 
+from quarterdeck.cli.cluster import with_kubectl
 from quarterdeck.terminal import cut, visible, wants_colours, width
 
 Output = Literal["table", "json", "yaml"]
@@ -42,7 +43,7 @@ class CommandFailed(click.ClickException):
     exit_code = EXIT_CANNOT
 
     def __init__(self, message: str) -> None:
-        super().__init__(visible(" ".join(message.split())))
+        super().__init__(visible(with_kubectl(" ".join(message.split()))))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Write the line, in colour where that is wanted: click no longer knows by then."""

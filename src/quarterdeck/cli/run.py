@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 log = logs.get_logger("run")
 
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="The format of log lines.",
+    show_default=True,
+)
+"""The option of every command that logs as a program in a pod."""
+
 
 @click.command(cls=RunCommand)
 @click.option("--all", "everything", is_flag=True, help="Run all installed operators.")
@@ -69,13 +78,7 @@ log = logs.get_logger("run")
     show_default=True,
     help="The address of /healthz, /readyz and /metrics; with port 0, a free port.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="The format of log lines.",
-    show_default=True,
-)
+@log_format_option
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -127,8 +130,16 @@ def run(
         log.warning("operator left out", reason=str(left_out))
     names = _selected(registry, names, everything=everything)
     given = given_options(ctx, names)
-    home = lease_namespace or os.environ.get("POD_NAMESPACE")
-    chosen = [_operator(registry.operators[name], given.get(name, {}), home) for name in names]
+    namespace_of_pod = os.environ.get("POD_NAMESPACE", "")
+    chosen = [
+        _operator(
+            registry.operators[name],
+            given.get(name, {}),
+            namespace_of_pod=namespace_of_pod,
+            lease_namespace=lease_namespace,
+        )
+        for name in names
+    ]
     try:
         connection = connect(kubeconfig, context, os.environ)
         asyncio.run(Process(chosen, connection, settings).run())
@@ -179,17 +190,23 @@ def connect(kubeconfig: str | None, context: str | None, env: Mapping[str, str])
 
 
 def _operator(
-    declared: "Declaration", options: Mapping[str, Any], lease_namespace: str | None
+    declared: "Declaration",
+    options: Mapping[str, Any],
+    *,
+    namespace_of_pod: str,
+    lease_namespace: str | None,
 ) -> "Operator":
     from functools import partial
 
     from quarterdeck.controller import Operator
     from quarterdeck.delivery.setting_up import set_up
 
+    own_namespace = namespace_of_pod or declared.namespace
     return Operator(
         name=declared.name,
         setup=partial(set_up, declared, options),
         field_manager=declared.field_manager,
-        lease_namespace=lease_namespace or declared.namespace,
+        lease_namespace=lease_namespace or own_namespace,
         lease_name=declared.account,
+        namespace=own_namespace,
     )

@@ -38,8 +38,8 @@ def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """The argument NAME, which goes into a request path; an invalid name ends the command."""
     if len(value) > MAX_NAME_LENGTH or not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
         raise CommandFailed(
-            f"{value[:MAX_NAME_LENGTH]!r} cannot be the name of a ClusterOperator; all there are: "
-            "kubectl get clusteroperators"
+            f"{value[:MAX_NAME_LENGTH]!r} cannot be the name of a ClusterOperator; "
+            "quarterdeck operators shows all there are"
         )
     return value
 
@@ -143,8 +143,6 @@ def _told_in_one_line(name: str, rights: str) -> Iterator[None]:
     except NotFound as error:
         if name not in error.message:
             raise CommandFailed(NO_DEFINITION) from None
-        raise CommandFailed(
-            f"{error.message}; all there are: kubectl get clusteroperators"
-        ) from None
+        raise CommandFailed(f"{error.message}; quarterdeck operators shows all there are") from None
     except Forbidden as error:
         raise CommandFailed(f"{error.message}; {rights}") from None

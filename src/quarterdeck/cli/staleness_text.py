@@ -28,6 +28,8 @@ def as_text(found: StalenessExplanation) -> str:
     ]
     if found.challenged_at is not None:
         facts.append(("challenged", _when(found.challenged_at, found.now)))
+    if found.verdict_at is not None:
+        facts.append(("verdict", _when(found.verdict_at, found.now)))
     if found.challenge_stands_since not in (None, found.challenged_at):
         since = _when(found.challenge_stands_since, found.now)
         facts.append(("counted from", f"{since}: the operator wrote, but left the messages"))

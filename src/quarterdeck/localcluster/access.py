@@ -4,6 +4,7 @@
 supervisor runs.
 """
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable
@@ -18,6 +19,8 @@ from quarterdeck.localcluster.ports import ports_of
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.static_pods import StaticPodRequest, add_static_pod
 from quarterdeck.localcluster.status import ClusterStatus, kubectl_environment
+
+_TOKEN_REQUEST = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 
 
 def access_to(layout: Layout, running: ClusterStatus) -> "ClusterAccess":
@@ -80,5 +83,9 @@ class ClusterAccess:
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of an existing ServiceAccount."""
-        token = self.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        answer = self.requests().send("POST", path, json.dumps(_TOKEN_REQUEST).encode())
+        if not answer.ok:
+            raise LocalClusterError(f"no token of {namespace}/{name}: HTTP {answer.status}")
+        token = answer.json()["status"]["token"]
         return token_kubeconfig(self.setup, f"system:serviceaccount:{namespace}:{name}", token)

@@ -40,6 +40,9 @@ class CertificateSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1")
 
+SIMULATED_KUBELET = "127.0.0.2"
+"""Where the API server asks for the simulated node's pods; the agent of this-machine answers."""
+
 LOG_READER = "system:quarterdeck:kubelet-client"
 """The user of the API server when it reads a pod's log from a node."""
 
@@ -98,7 +101,7 @@ CERTIFICATES = (
         organizations=("system:nodes",),
         client=True,
         server=True,
-        hosts=LOCAL_HOSTS,
+        hosts=(*LOCAL_HOSTS, SIMULATED_KUBELET),
     ),
     CertificateSpec(
         name="admin",

@@ -44,7 +44,7 @@ START_TIMEOUT = 60.0
 one whose cores all run other tests needs many times that."""
 
 STOP_GRACE_PERIOD = 10.0
-_POLL_PERIOD = 0.02
+_POLL_PERIOD = 0.1
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
@@ -137,7 +137,7 @@ class ControlPlane(ClusterAccess):
         if component == "etcd" and self.processes[component].pid is None:
             discard_unready_data(self.layout)
         if component == "kwok":
-            simulated.prepare_node(self.requests())
+            simulated.prepare_node(self.requests(), self.setup.ports.this_machine)
         if component == THIS_MACHINE:
             placement.prepare_node(self.requests())
         self.processes[component].start()

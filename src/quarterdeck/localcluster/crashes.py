@@ -2,11 +2,9 @@
 
 import msgspec
 
-FIRST_DELAY = 0.5
-FACTOR = 2.0
-LONGEST_DELAY = 30.0
-STABLE_AFTER = 60.0
-"""Seconds after which a running component's back-off starts from the beginning."""
+from quarterdeck.backoff import RestartBackoff
+
+BACKOFF = RestartBackoff(first=0.5, maximum=30.0, reset=60.0)
 
 
 class CrashHistory(msgspec.Struct, frozen=True):
@@ -22,9 +20,8 @@ class CrashHistory(msgspec.Struct, frozen=True):
 
 def crashed(history: CrashHistory, now: float) -> CrashHistory:
     """The history after a crash at this time."""
-    stable = now - history.started_at >= STABLE_AFTER
-    in_a_row = 1 if stable else history.in_a_row + 1
-    due_at = now + delay(in_a_row)
+    in_a_row = BACKOFF.crashes(history.in_a_row, now - history.started_at)
+    due_at = now + BACKOFF.delay(in_a_row)
     return msgspec.structs.replace(history, in_a_row=in_a_row, due_at=due_at)
 
 
@@ -33,9 +30,3 @@ def started(history: CrashHistory, now: float) -> CrashHistory:
     return msgspec.structs.replace(
         history, restarts=history.restarts + 1, started_at=now, due_at=None
     )
-
-
-def delay(in_a_row: int) -> float:
-    """Seconds to wait after that many crashes in a row."""
-    # The exponent is bounded: a float overflows, a crash loop goes on.
-    return min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** min(in_a_row - 1, 30))

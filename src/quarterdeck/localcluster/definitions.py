@@ -12,6 +12,7 @@ from quarterdeck.localcluster.errors import LocalClusterError
 
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ESTABLISHED_TIMEOUT = 30.0
+_POLL_PERIOD = 0.2
 
 
 def definitions_directory() -> Path:
@@ -33,9 +34,15 @@ def load_definitions(directory: Path) -> list[dict[str, Any]]:
 
 def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -> list[str]:
     """Apply definitions, wait until the API server serves them, and return their names."""
-    for definition in definitions:
-        requests.apply(_COLLECTION, definition)
-    waiting = [str(definition["metadata"]["name"]) for definition in definitions]
+    names = [str(definition["metadata"]["name"]) for definition in definitions]
+    with requests.connected():
+        for definition in definitions:
+            requests.apply(_COLLECTION, definition)
+        _wait_served(requests, names)
+    return names
+
+
+def _wait_served(requests: Requests, waiting: list[str]) -> None:
     deadline = time.monotonic() + _ESTABLISHED_TIMEOUT
     while waiting := [name for name in waiting if not _is_served(requests, name)]:
         if time.monotonic() > deadline:
@@ -43,8 +50,7 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
                 f"the API server does not serve {waiting[0]} {_ESTABLISHED_TIMEOUT:.0f} s after it "
                 f"was applied; see: quarterdeck local kubectl describe crd {waiting[0]}"
             )
-        time.sleep(0.05)
-    return [str(definition["metadata"]["name"]) for definition in definitions]
+        time.sleep(_POLL_PERIOD)
 
 
 def install_own_definitions(requests: Requests) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.localcluster.infrastructure import ensure_infrastructure
 from quarterdeck.localcluster.operators import deploy_operator, find_operator
 from quarterdeck.localcluster.order import Contents
 from quarterdeck.localcluster.releases import (
@@ -29,6 +30,7 @@ def install(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
     else:
         show("installing Quarterdeck's resource types")
         install_own_definitions(cluster.requests())
+        ensure_infrastructure(cluster)
     _deploy_operators(cluster, contents, show)
 
 

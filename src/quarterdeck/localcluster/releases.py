@@ -5,7 +5,6 @@ RELEASE_VERSION, so one installation can be two releases. This module applies on
 the operator that applies payloads; that operator applies the rest.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,9 @@ from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.delivery.payload import component_prefix
 from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster.access import ClusterAccess
+from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.localcluster.infrastructure import INFRASTRUCTURE_KIND, ensure_infrastructure
 from quarterdeck.localcluster.operators import create_if_missing, with_changes
 from quarterdeck.payload.files import RELEASE_METADATA
 from quarterdeck.payload.model import ReleaseMetadata
@@ -34,13 +35,14 @@ FIRST, NEXT = "0.1.0", "0.2.0"
 """The first release of a cluster, and the one to which it can be updated."""
 RELEASE_TIMEOUT = 180.0
 """Seconds after which a release that is not applied counts as failed."""
+_CLUSTER_VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
 
 
 def payload_operators(operators: Iterable[Declaration] | None = None) -> list[Declaration]:
     """The operators in a payload: of the given ones, or of all installed and valid ones."""
     found = list(installed().operators.values() if operators is None else operators)
     broken = troubles(found)
-    return [one for one in found if isinstance(one.delivery, Deployed) and one.name not in broken]
+    return [one for one in found if one.is_in_payload and one.name not in broken]
 
 
 def payload_applier(operators: Iterable[Declaration]) -> Declaration:
@@ -53,19 +55,27 @@ def payload_applier(operators: Iterable[Declaration]) -> Declaration:
 
 def write_releases(root: Path, operators: Iterable[Declaration] | None = None) -> None:
     """Write the releases directory: for each version a payload and its previous versions."""
-    files = payload_files(_here(declared, root) for declared in payload_operators(operators))
+    wanted = payload_operators(operators)
     for version, previous in ((FIRST, NEXT), (NEXT, FIRST)):
-        directory = root / version
-        directory.mkdir(parents=True, exist_ok=True)
-        metadata = ReleaseMetadata(version=version, previous=(previous,))
-        wanted = files | {RELEASE_METADATA: metadata_text(metadata)}
-        # Files of an earlier start with other operators do not belong to this release.
-        for path in directory.iterdir():
-            if path.name not in wanted:
-                path.unlink()
-        for name, content in wanted.items():
-            (directory / name).write_text(content)
-        seal(directory)
+        write_release(root, version, (previous,), wanted)
+
+
+def write_release(
+    root: Path, version: str, previous: tuple[str, ...], operators: Iterable[Declaration]
+) -> None:
+    """Write one release of these operators into the releases directory."""
+    directory = root / version
+    directory.mkdir(parents=True, exist_ok=True)
+    files = payload_files(_here(declared, root) for declared in operators)
+    metadata = ReleaseMetadata(version=version, previous=previous)
+    wanted = files | {RELEASE_METADATA: metadata_text(metadata)}
+    # Files of an earlier start with other operators do not belong to this release.
+    for path in directory.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    for name, content in wanted.items():
+        (directory / name).write_text(content)
+    seal(directory)
 
 
 def bootstrap_manifests(root: Path, version: str = FIRST) -> str:
@@ -99,8 +109,10 @@ def deploy_releases(
         show(f"the operator {name} is left out: {why}")
     root = _releases(cluster)
     write_releases(root, operators)
-    history = _status(cluster).get("history") or [{"version": FIRST}]
+    history = _status(cluster.requests()).get("history") or [{"version": FIRST}]
     version = history[0]["version"] if (root / history[0]["version"]).is_dir() else FIRST
+    _apply_definition(cluster, root / version, INFRASTRUCTURE_KIND)
+    ensure_infrastructure(cluster)
     _create_changed(cluster, root / version, operators, changes or {})
     apply_as_operator(cluster, bootstrap_manifests(root, version))
     wait_for_release(cluster, show)
@@ -139,6 +151,8 @@ def _here(declared: Declaration, root: Path) -> Declaration:
     delivery = declared.delivery
     if not declared.applies_payload or not isinstance(delivery, Deployed):
         return declared
+    if delivery.in_payload is None:
+        return declared
     moved = tuple(
         structs.replace(host_path, path=str(root)) for host_path in delivery.in_payload.host_paths
     )
@@ -176,8 +190,9 @@ def _apply_definition(cluster: ClusterAccess, release: Path, kind: str) -> None:
 def _wait_applied(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
     """Wait until a release is completed, and show ClusterVersion's messages meanwhile."""
     deadline, shown = time.monotonic() + RELEASE_TIMEOUT, ""
+    requests = cluster.requests()
     while True:
-        status = _status(cluster)
+        status = _status(requests)
         history = status.get("history") or [{"state": ""}]
         if history[0]["state"] == "Completed":
             return
@@ -192,11 +207,13 @@ def _wait_applied(cluster: ClusterAccess, show: Callable[[str], None]) -> None:
         time.sleep(0.2)
 
 
-def _status(cluster: ClusterAccess) -> dict[str, Any]:
-    found = cluster.kubectl(
-        "get", "clusterversion", "version", "--ignore-not-found", "--output=json", check=False
-    ).stdout
-    status: dict[str, Any] = (json.loads(found).get("status") or {}) if found else {}
+def _status(requests: Requests) -> dict[str, Any]:
+    """The status of ClusterVersion; empty if there is none yet, or nobody answers."""
+    try:
+        answer = requests.send("GET", _CLUSTER_VERSION)
+    except OSError:
+        return {}
+    status: dict[str, Any] = (answer.json().get("status") or {}) if answer.ok else {}
     return status
 
 

@@ -16,6 +16,9 @@ STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
 SIMULATE_ANNOTATION = "quarterdeck.dev/simulate"
 """An annotation on a pod: how it behaves on the simulated node; see the stages for the values."""
 
+KUBELET_PORT_ANNOTATION = "quarterdeck.dev/kubelet-port"
+"""An annotation on the node, from which the stages write its status."""
+
 _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
 
 _USER = "system:quarterdeck:simulated-node"
@@ -30,10 +33,10 @@ class CollectionObject(msgspec.Struct, frozen=True):
     body: dict[str, Any]
 
 
-def desired_manifests() -> list[CollectionObject]:
+def desired_manifests(kubelet_port: int) -> list[CollectionObject]:
     """The objects that kwok needs before it starts, in order."""
     return [
-        CollectionObject("/api/v1/nodes", desired_node()),
+        CollectionObject("/api/v1/nodes", desired_node(kubelet_port)),
         CollectionObject(f"{_RBAC}/clusterroles", _role("ClusterRole", _CLUSTER_RULES)),
         CollectionObject(f"{_RBAC}/clusterrolebindings", _binding("ClusterRole")),
         # The API server creates this namespace too, but only some time after it is ready.
@@ -43,9 +46,12 @@ def desired_manifests() -> list[CollectionObject]:
     ]
 
 
-def prepare_node(requests: Requests) -> None:
-    """Apply the objects that kwok needs before it starts."""
-    for manifest in desired_manifests():
+def prepare_node(requests: Requests, kubelet_port: int) -> None:
+    """Apply the objects that kwok needs before it starts.
+
+    At `kubelet_port` the agent of this-machine answers for the pods of this node.
+    """
+    for manifest in desired_manifests(kubelet_port):
         requests.apply(manifest.collection, manifest.body)
     # A new kwok would wait until the Lease of an earlier one expires.
     requests.send("DELETE", _LEASE)
@@ -60,9 +66,10 @@ def is_ready(requests: Requests) -> bool:
         return False
 
 
-def desired_node() -> dict[str, Any]:
+def desired_node(kubelet_port: int) -> dict[str, Any]:
     """The Node, with the role labels that real payloads select; kwok writes its status."""
     node = _object("v1", "Node", SIMULATED_NODE)
+    node["metadata"]["annotations"] = {KUBELET_PORT_ANNOTATION: str(kubelet_port)}
     node["metadata"]["labels"] = {
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": SIMULATED_NODE,

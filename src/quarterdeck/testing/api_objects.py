@@ -119,21 +119,14 @@ class ApiObjects:
         return self._kinds[word]
 
     def _discovered(self) -> dict[str, _Kind]:
-        """All served kinds by each name that kubectl knows; the first group wins."""
+        """All served kinds by each name that kubectl knows; the first group and version win."""
         found: dict[str, _Kind] = {}
         for root in ("/api", "/apis"):
             answer = self._requests.send("GET", root, accept=_DISCOVERY)
             for group in self._checked(answer, "discovery")["items"]:
-                name, version = group["metadata"].get("name", ""), group["versions"][0]
-                base = "/".join(filter(None, (root, name, version["version"])))
-                for resource in version.get("resources") or ():
-                    plural = resource["resource"]
-                    kind = _Kind(base, plural, resource["scope"] == "Namespaced")
-                    words = {plural, resource.get("singularResource", ""), *_short(resource)}
-                    words.add(resource.get("responseKind", {}).get("kind", "").lower())
-                    for word in words:
-                        found.setdefault(word, kind)
-                        found.setdefault(f"{word}.{name}", kind)
+                # The preferred version is first; another one may have kinds that it lacks.
+                for version in group["versions"]:
+                    _add_kinds(found, root, group["metadata"].get("name", ""), version)
         return found
 
     def _checked(self, answer: ComponentResponse, what: str) -> Any:
@@ -141,6 +134,18 @@ class ApiObjects:
             said = answer.body.decode(errors="replace")
             raise LocalClusterError(f"{what}: {answer.status} {said}")
         return answer.json()
+
+
+def _add_kinds(found: dict[str, _Kind], root: str, group: str, version: Object) -> None:
+    base = "/".join(filter(None, (root, group, version["version"])))
+    for resource in version.get("resources") or ():
+        plural = resource["resource"]
+        kind = _Kind(base, plural, resource["scope"] == "Namespaced")
+        words = {plural, resource.get("singularResource", ""), *_short(resource)}
+        words.add(resource.get("responseKind", {}).get("kind", "").lower())
+        for word in words:
+            found.setdefault(word, kind)
+            found.setdefault(f"{word}.{group}", kind)
 
 
 def _short(resource: Object) -> list[str]:

@@ -88,24 +88,28 @@ def _empty(requests: Requests, namespace: str) -> None:
 
 
 def _collections(requests: Requests, namespace: str = "") -> list[str]:
-    """The paths of all collections, cluster-scoped or of a namespace, in preferred versions."""
+    """The paths of all collections, cluster-scoped or of a namespace.
+
+    A kind is listed in the first version that has it, which is the preferred one.
+    """
     scope = "Namespaced" if namespace else "Cluster"
     within = f"/namespaces/{namespace}" if namespace else ""
-    found = []
+    found: dict[tuple[str, str], str] = {}
     for root in ("/api", "/apis"):
         for group in _items(requests, root, _DISCOVERY):
-            version = group["versions"][0]
             name = group["metadata"].get("name", "")
-            base = f"{root}/{name}/{version['version']}" if name else f"{root}/{version['version']}"
-            found += [
-                f"{base}{within}/{resource['resource']}"
+            for version in group["versions"]:
+                base = "/".join(filter(None, (root, name, version["version"])))
                 # Null for a moment in a group with a new definition.
-                for resource in version.get("resources") or ()
-                if resource["scope"] == scope
-                and {"list", "delete"} <= set(resource["verbs"] or ())
-                and resource["resource"] not in _LEFT_ALONE
-            ]
-    return found
+                for resource in version.get("resources") or ():
+                    plural = resource["resource"]
+                    if (
+                        resource["scope"] == scope
+                        and {"list", "delete"} <= set(resource["verbs"] or ())
+                        and plural not in _LEFT_ALONE
+                    ):
+                        found.setdefault((name, plural), f"{base}{within}/{plural}")
+    return list(found.values())
 
 
 def _items(requests: Requests, path: str, accept: str) -> list[Any]:

@@ -14,16 +14,17 @@ from typing import Any
 from quarterdeck.delivery.declaration import StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects
 from quarterdeck.localcluster.access import ClusterAccess
-from quarterdeck.localcluster.operators import apply, find_operator
+from quarterdeck.localcluster.operators import find_operator
+from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.waiting import LIMIT, eventually
 
 
 class OperatorProcess:
     """A running `quarterdeck run`, its log and its probes."""
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, verbosity: int = 4) -> None:
         self.log = log
-        command = [sys.executable, "-m", "quarterdeck", "--verbosity=4", "run"]
+        command = [sys.executable, "-m", "quarterdeck", f"--verbosity={verbosity}", "run"]
         options = ["--log-format=json", "--probe-address=127.0.0.1:0", *arguments]
         with log.open("wb") as stream:
             self._process = subprocess.Popen(
@@ -97,7 +98,11 @@ def own_account(cluster: ClusterAccess, operator: str) -> Path:
     The user of a static pod has a certificate, a ServiceAccount a token.
     """
     declared = find_operator(operator)
-    apply(cluster, account_objects(declared))
+    requests = cluster.requests()
+    with requests.connected():
+        objects = ApiObjects(requests, declared.namespace)
+        for obj in account_objects(declared):
+            objects.apply(obj)
     match declared.delivery:
         case StaticPodDelivery() as delivery:
             return cluster.kubeconfig_for(delivery.user)

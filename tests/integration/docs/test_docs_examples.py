@@ -3,11 +3,12 @@
 import asyncio
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,58 @@ async def test_the_moved_operator_takes_over_what_exists(
         )
         await eventually_async(
             lambda: objects.get("websites", "home").get("status") == {"page": "home"}, "the status"
+        )
+    objects.delete("crd", "websites.example.com")
+
+
+@contextmanager
+def kopf_running(control_plane: ControlPlane, namespace: str, directory: Path) -> Iterator[None]:
+    """Run the document's kopf operator, with kopf from the package registry."""
+    text = (DOCS / "comparison.md").read_text()
+    (version,) = set(re.findall(r"kopf (\d[\d.]*\d)", text))
+    venv = directory / "venv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    packages = [f"kopf=={version}", "kubernetes"]
+    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *packages], check=True)
+    with (directory / "kopf.log").open("wb") as log:
+        program = subprocess.Popen(
+            [venv / "bin" / "kopf", "run", "--namespace", namespace, "kopf_website.py"],
+            cwd=directory,
+            env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        program.terminate()
+        program.wait(60)
+
+
+@pytest.mark.soak
+async def test_the_documented_kopf_operator_runs_and_ours_takes_its_objects_over(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, code in example_files(DOCS / "comparison.md").items():
+        (tmp_path / name).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = vars(importlib.import_module("website"))
+    install_definitions(control_plane.requests(), [definition(module["WEBSITES"])])
+    objects = ApiObjects(control_plane.requests(), namespace)
+    where = {"name": "home", "namespace": namespace}
+    website = {"apiVersion": "example.com/v1", "kind": "Website", "metadata": where}
+    objects.apply(website | {"spec": {"html": "<p>by kopf"}})
+    with kopf_running(control_plane, namespace, tmp_path):
+        page = await eventually_async(lambda: objects.find("configmap", "home"), "kopf's page")
+        assert page["data"] == {"index.html": "<p>by kopf"}
+        await eventually_async(
+            lambda: objects.get("websites", "home").get("status", {}).get("page"), "its status"
+        )
+    objects.patch("websites", "home", {"spec": {"html": "<p>by ours"}})
+    async with running(control_plane, module["setup"]):
+        await eventually_async(
+            lambda: objects.get("configmap", "home")["data"] == {"index.html": "<p>by ours"},
+            "the page is ours",
         )
     objects.delete("crd", "websites.example.com")
 

@@ -273,13 +273,46 @@ def test_state_and_keys_are_for_their_owner_alone(running: Local) -> None:
 # Starting and stopping.
 
 
+def check_foreground(local: Local, url: str, *kubectl: str) -> None:
+    """`up --foreground` shows three commands that work, runs until Ctrl-C, and leaves no process.
+
+    Meanwhile the cluster has this address, and kubectl succeeds with these arguments.
+    """
+    with local.start("up", "--foreground") as foreground:
+        assert foreground.stdout is not None
+        lines = []
+        for line in foreground.stdout:
+            lines.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        # A line that ends in a backslash goes on in the next one.
+        shown = "".join(lines[lines.index("Try:\n") :]).replace("\\\n", "")
+        tries = [line.strip() for line in shown.splitlines() if " kubectl " in line]
+        pasted = [
+            subprocess.run(words, shell=True, env=local.environment, check=False)  # noqa: S602
+            for words in tries
+        ]
+        assert local.status()["url"] == url
+        answered = local.run("kubectl", *kubectl)
+        foreground.send_signal(signal.SIGINT)
+        rest = foreground.stdout.read()
+    assert foreground.returncode == 0
+    assert len(tries) == 3
+    assert [(one.args, one.returncode) for one in pasted] == [(words, 0) for words in tries]
+    assert answered.returncode == 0, answered.stderr
+    assert rest.splitlines()[-1] == f"stopped; the state is left in {local.layout.root}"
+    assert local.processes() == {}
+
+
 def test_down_stops_everything_and_the_next_up_finds_it_again(local: Local) -> None:
-    """Objects, address and credentials outlive `down`; `down --purge` leaves nothing."""
+    """Objects, address and credentials outlive `down`; `down --purge` leaves nothing.
+
+    The next `up` is in the foreground.
+    """
     assert local.run("up").returncode == 0
-    before = local.status()
-    kubeconfig = local.layout.kubeconfig.read_bytes()
+    url = local.status()["url"]
     saved = local.home / "kubeconfig"
-    saved.write_bytes(kubeconfig)
+    saved.write_bytes(local.layout.kubeconfig.read_bytes())
     assert local.run("kubectl", "create", "configmap", "kept").returncode == 0
 
     result = local.run("down")
@@ -289,10 +322,7 @@ def test_down_stops_everything_and_the_next_up_finds_it_again(local: Local) -> N
     assert local.processes() == {}
     assert local.run("status").returncode == 3
 
-    assert local.run("up").returncode == 0
-    assert local.status()["url"] == before["url"]
-    kept = local.run("kubectl", "--kubeconfig", str(saved), "get", "configmap", "kept")
-    assert kept.returncode == 0, kept.stderr
+    check_foreground(local, url, "--kubeconfig", str(saved), "get", "configmap", "kept")
 
     result = local.run("down", "--purge")
     assert f"removed  {local.layout.root}" in result.stdout
@@ -363,34 +393,11 @@ def test_ctrl_c_during_up_leaves_nothing(local: Local) -> None:
     assert local.processes() == {}
 
 
-def test_foreground_shows_three_things_that_work_and_ends_by_ctrl_c(local: Local) -> None:
-    with local.start("up", "--foreground") as foreground:
-        assert foreground.stdout is not None
-        lines = []
-        for line in foreground.stdout:
-            lines.append(line)
-            if line.startswith("Ctrl-C"):
-                break
-        # A line that ends in a backslash goes on in the next one.
-        shown = "".join(lines[lines.index("Try:\n") :]).replace("\\\n", "")
-        tries = [line.strip() for line in shown.splitlines() if " kubectl " in line]
-        pasted = [
-            subprocess.run(words, shell=True, env=local.environment, check=False)  # noqa: S602
-            for words in tries
-        ]
-        foreground.send_signal(signal.SIGINT)
-        rest = foreground.stdout.read()
-    assert foreground.returncode == 0
-    assert len(tries) == 3
-    assert [(one.args, one.returncode) for one in pasted] == [(words, 0) for words in tries]
-    assert rest.splitlines()[-1] == f"stopped; the state is left in {local.layout.root}"
-    assert local.processes() == {}
-
-
 def test_a_second_ctrl_c_kills(local: Local) -> None:
     """However far the first one has come, the second ends it all."""
     with local.start("up", "--foreground") as foreground:
-        eventually(lambda: local.run("status").returncode == 0, "ready")
+        assert foreground.stdout is not None
+        assert any(line.startswith("Ctrl-C") for line in foreground.stdout), "it is ready"
         foreground.send_signal(signal.SIGINT)
         foreground.send_signal(signal.SIGINT)
         foreground.communicate(timeout=LIMIT)

@@ -11,6 +11,7 @@ from quarterdeck.api.operator_v1alpha1 import LogLevel
 from quarterdeck.cli.cluster import pasteable
 from quarterdeck.cli.local import up
 from quarterdeck.cli.local_operators import changes_in, operators_in
+from quarterdeck.cli.local_ready import introduction
 from quarterdeck.cli.main import cli
 from quarterdeck.delivery.registry import installed
 
@@ -67,3 +68,9 @@ def test_a_short_command_is_one_line() -> None:
 def test_the_log_levels_are_those_of_the_type() -> None:
     (option,) = installed().operators["cluster-version"].local.options
     assert set(option.choices) == {level for level in LogLevel if level}
+
+
+def test_the_introduction_of_every_operator_fits_80_columns() -> None:
+    declared = installed().operators.values()
+    lines = [line for one in declared for line in introduction(one, ". Its log:").splitlines()]
+    assert max(map(len, lines)) <= 80

@@ -128,7 +128,7 @@ def test_the_detail_has_everything() -> None:
 
 def test_the_detail_of_a_stale_one_says_what_was_last_known() -> None:
     text = click.unstyle(as_detail(health_of(STALE), NOW))
-    assert "Available=Unknown, last known True for 2h5s (Because)\n  m" in text
+    assert "Available=Unknown for 2h5s, last known True (Because)\n  m" in text
 
 
 def test_programs_get_the_judgement_and_the_operators_own_words() -> None:

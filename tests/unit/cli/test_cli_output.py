@@ -19,6 +19,7 @@ from quarterdeck.cli.output import (
     show,
     table,
 )
+from quarterdeck.localcluster.components import COMPONENTS, THIS_MACHINE
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import ClusterStatus, ComponentStatus, Phase, ProcessIdentity
 
@@ -93,19 +94,67 @@ def test_exit_codes_of_status(seen: ClusterStatus | None, code: int) -> None:
 
 
 def test_status_for_people_says_how_to_use_it() -> None:
-    text = click.unstyle(local_status.as_text(LAYOUT, status("ready"), "up"))
+    text = click.unstyle(local_status.as_text(LAYOUT, status("ready"), LocalCluster()))
     assert "ready: https://127.0.0.1:1234" in text
-    assert "export KUBECONFIG=/state/kubeconfig" in text
-    assert "etcd        3.6.8     running   11    2          /state/logs/etcd.log" in text
+    assert "to use it   export KUBECONFIG=/state/kubeconfig" in text
+    assert "logs        /state/logs/COMPONENT.log" in text
+    assert "etcd        3.6.8     running   11    2\n" in f"{text}\n"
+    assert "local kubectl" not in text, "the user's own is there"
+
+
+def test_without_kubectl_on_the_path_status_names_the_clusters_own() -> None:
+    cluster = LocalCluster("dev")
+    text = local_status.as_text(LAYOUT, status("ready"), cluster, has_kubectl=False)
+    assert f"kubectl     {cluster.command('kubectl')}" in text
+
+
+def test_status_of_every_component_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the state directory of a user: nothing of the table is cut."""
+    layout = Layout(Path("/home/somebody/.local/state/quarterdeck/local"))
+    components = tuple(
+        ComponentStatus(
+            name=name, state="running", pid=1234567, restarts=12, log=str(layout.log_of(name))
+        )
+        for name in (*COMPONENTS, THIS_MACHINE)
+    )
+    monkeypatch.setattr("quarterdeck.cli.output.terminal_columns", lambda: 80)
+    seen = msgspec.structs.replace(status("ready"), components=components)
+    text = click.unstyle(local_status.as_text(layout, seen, LocalCluster()))
+    rows = text.partition("RESTARTS")[2].splitlines()[1:]
+    assert [row.split()[0] for row in rows] == [one.name for one in components]
+    assert all(one.log == str(layout.log_of(one.name)) for one in components)
+    assert "…" not in text
+    assert max(map(len, rows)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("path", "runs", "named"),
+    [
+        pytest.param("/bin/kubectl", True, "kubectl get pods", id="the user's own"),
+        pytest.param(None, True, "quarterdeck local kubectl get pods", id="the cluster's own"),
+        pytest.param(None, False, "kubectl get pods", id="neither: some other cluster"),
+    ],
+)
+def test_an_error_names_a_kubectl_that_is_there(
+    path: str | None, runs: bool, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = status("ready") if runs else None
+    monkeypatch.setattr("quarterdeck.cli.cluster.shutil.which", lambda _name: path)
+    monkeypatch.setattr("quarterdeck.localcluster.status.running_status", lambda _layout: seen)
+    monkeypatch.setattr("quarterdeck.cli.cluster.this_program", lambda: "quarterdeck")
+    error = CommandFailed("it does not run, see: kubectl get pods")
+    assert error.message == f"it does not run, see: {named}"
 
 
 def test_status_of_nothing_says_how_to_start_it() -> None:
-    assert "start it with: up" in local_status.as_text(LAYOUT, None, "up")
+    cluster = LocalCluster()
+    text = local_status.as_text(LAYOUT, None, cluster)
+    assert f"start it with: {cluster.command('up')}" in text
 
 
 def test_status_after_a_failed_start_says_why() -> None:
     failed = msgspec.structs.replace(status("failed"), error="port 1 is taken")
-    text = local_status.as_text(LAYOUT, None, "up", failed)
+    text = local_status.as_text(LAYOUT, None, LocalCluster(), failed)
     assert "the last start failed: port 1 is taken" in text
     data = local_status.as_data("local", LAYOUT, None, failed)
     assert (data["state"], data["lastError"]) == ("stopped", "port 1 is taken")

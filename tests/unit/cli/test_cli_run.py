@@ -13,6 +13,7 @@ from quarterdeck import __version__
 from quarterdeck.cli.main import cli
 from quarterdeck.cli.run import connect, identity, release_version, run
 from quarterdeck.cli.run_options import given_options
+from quarterdeck.controller import Operator, ProcessSettings, Timing
 from quarterdeck.delivery.declaration import Declaration, load
 from quarterdeck.delivery.registry import installed
 from quarterdeck.kube import KubeconfigError
@@ -36,6 +37,20 @@ def test_nothing_of_anothers_operator_is_named_after_quarterdeck() -> None:
         account="beacon-operator",
     )
     assert declared.field_manager == "beacon-operator"
+
+
+def test_the_defaults_are_those_of_the_runtime() -> None:
+    """The command does not import the runtime for its help, so they are written there again."""
+    said = {option.name: option.default for option in run.params}
+    times = Timing()
+    assert (times.duration, times.deadline, times.retry) == (15, 10, 2)
+    assert said["lease_duration"] == times.duration
+    assert said["renew_deadline"] == times.deadline
+    assert said["retry_period"] == times.retry
+    settings = ProcessSettings(identity="x")
+    assert said["watch_grace_period"] == settings.watch_grace_period
+    assert said["probe_address"] == settings.probe_address
+    assert said["namespace"] == settings.namespace
 
 
 def test_an_identity_is_the_pods_name_and_a_random_part() -> None:
@@ -64,7 +79,9 @@ def test_an_operator_reports_the_version_of_its_release_or_the_programs(
     [
         pytest.param(["--operator", "nope"], "'nope' is not", id="an unknown operator"),
         pytest.param(
-            [], "would run cluster-version, sample, staleness", id="none, and what all would be"
+            [],
+            f"would run {', '.join(installed().operators)}",
+            id="none, and what all would be",
         ),
         pytest.param(
             ["--renew-deadline", "20"], "each has to be longer than the next", id="lease times"
@@ -75,6 +92,42 @@ def test_wrong_options_are_a_usage_error(options: list[str], said: str) -> None:
     result = CliRunner().invoke(cli, ["run", *options])
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "own", "lease"),
+    [
+        pytest.param([], {}, "quarterdeck-sample", "quarterdeck-sample", id="as declared"),
+        pytest.param([], {"POD_NAMESPACE": "here"}, "here", "here", id="the pod's"),
+        pytest.param(
+            ["--lease-namespace=kube-system"],
+            {"POD_NAMESPACE": "here"},
+            "here",
+            "kube-system",
+            id="the Lease elsewhere",
+        ),
+    ],
+)
+def test_the_namespaces_of_an_operator_and_of_its_lease(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], env: dict[str, str], own: str, lease: str
+) -> None:
+    found: list[Operator] = []
+
+    class Recorded:
+        def __init__(self, operators: list[Operator], *_: object) -> None:
+            found.extend(operators)
+
+        async def run(self) -> None:
+            return
+
+    monkeypatch.setattr("quarterdeck.controller.Process", Recorded)
+    monkeypatch.setattr("quarterdeck.cli.run.connect", lambda *_: None)
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(cli, ["run", "--operator", "sample", *words])
+    assert result.exit_code == 0, result.output
+    assert [(it.namespace, it.lease_namespace) for it in found] == [(own, lease)]
 
 
 @pytest.mark.parametrize(

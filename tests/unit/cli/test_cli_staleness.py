@@ -14,7 +14,7 @@ from quarterdeck.operators.staleness.explain import (
 )
 from quarterdeck.operators.staleness.probe import ConditionAnswer
 from quarterdeck.operators.staleness.published import AssumedSettings
-from quarterdeck.status.staleness_marks import checking_message
+from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 WROTE = "2026-01-01T11:55:00Z"
@@ -32,6 +32,7 @@ def explained(
     wrote: str = WROTE,
     operation: str = "Update",
     owns: str = "f:message",
+    status: str = "True",
 ) -> StalenessExplanation:
     owned: dict[str, object] = {
         "f:status": {"f:conditions": {'k:{"type":"Available"}': {owns: {}}}}
@@ -44,7 +45,7 @@ def explained(
                 {"manager": manager, "operation": operation, "time": wrote, "fieldsV1": owned}
             ],
         },
-        "status": {"conditions": [{"type": "Available", "status": "True", "message": message}]},
+        "status": {"conditions": [{"type": "Available", "status": status, "message": message}]},
     }
     decision = decide(Case(object=obj, now=now, interval=PATIENCE.interval))
     return explanation("dns", decision, now, PATIENCE, None, dated=dated)
@@ -72,6 +73,17 @@ def test_a_challenge_is_shown_with_its_end() -> None:
     assert "challenged  2026-01-01T11:55:00Z (5m ago)" in text
     assert "next        verdict at 2026-01-01T12:05:01Z, in 5m1s" in text
     assert "quarterdeck-staleness   Update      2026-01-01T11:55:00Z   no " in text
+
+
+def test_a_verdict_is_shown_with_its_own_time() -> None:
+    """The object no longer says when the operator was challenged."""
+    verdict = verdict_message("it works", "True", 1200)
+    found = explained(verdict, "quarterdeck-staleness", status="Unknown")
+    text = click.unstyle(as_text(found))
+    assert "state       stale" in text
+    assert "verdict     2026-01-01T11:55:00Z (5m ago)" in text
+    assert "challenged " not in text
+    assert found.challenged_at is None
 
 
 def test_what_is_due_says_so() -> None:

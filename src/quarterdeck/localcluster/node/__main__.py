@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+import msgspec
+
 from quarterdeck import log
 from quarterdeck.kube import Connection, KubeError, load_kubeconfig
 from quarterdeck.localcluster.components import THIS_MACHINE
@@ -18,7 +20,7 @@ from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.node.agent import Agent
 from quarterdeck.localcluster.node.images import this_installation
 from quarterdeck.localcluster.node.logs.server import Serving
-from quarterdeck.localcluster.node.pod.lifecycle import BackOff
+from quarterdeck.localcluster.node.pod.lifecycle import CONTAINER_BACKOFF
 from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation, proot_warning
 from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
 from quarterdeck.log import get_logger
@@ -73,10 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-key", type=Path, required=True)
     parser.add_argument("--client-authority", type=Path, required=True)
     parser.add_argument("--client-name", required=True, help="who may read logs")
-    parser.add_argument("--back-off-first", type=float, default=BackOff().first)
-    parser.add_argument("--back-off-factor", type=float, default=BackOff().factor)
-    parser.add_argument("--back-off-maximum", type=float, default=BackOff().maximum)
-    parser.add_argument("--back-off-reset", type=float, default=BackOff().reset)
+    parser.add_argument("--back-off-first", type=float, default=CONTAINER_BACKOFF.first)
+    parser.add_argument("--back-off-maximum", type=float, default=CONTAINER_BACKOFF.maximum)
+    parser.add_argument("--back-off-reset", type=float, default=CONTAINER_BACKOFF.reset)
     parser.add_argument("--token-share", type=float, default=0.8)
     parser.add_argument("--lease-seconds", type=int, default=LEASE_SECONDS)
     parser.add_argument("-v", "--verbosity", type=int, default=log.NORMAL)
@@ -99,9 +100,9 @@ def _settings(
         installation=this_installation(),
         root=os.geteuid() == 0 and isolation is Isolation.NAMESPACES,
         isolation=isolation,
-        back_off=BackOff(
+        back_off=msgspec.structs.replace(
+            CONTAINER_BACKOFF,
             first=arguments.back_off_first,
-            factor=arguments.back_off_factor,
             maximum=arguments.back_off_maximum,
             reset=arguments.back_off_reset,
         ),

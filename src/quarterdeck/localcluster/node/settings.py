@@ -4,9 +4,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from quarterdeck.backoff import RestartBackoff
 from quarterdeck.localcluster.components import THIS_MACHINE
 from quarterdeck.localcluster.node.images import Installation
-from quarterdeck.localcluster.node.pod.lifecycle import BackOff
+from quarterdeck.localcluster.node.pod.lifecycle import CONTAINER_BACKOFF
 from quarterdeck.localcluster.node.sandbox.isolation import Isolation
 
 LEASE_SECONDS = 40
@@ -35,7 +36,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     root: bool
     """Whether pods may have their own users: the agent is root, and uses namespaces."""
     isolation: Isolation = Isolation.NAMESPACES
-    back_off: BackOff = BackOff()
+    back_off: RestartBackoff = CONTAINER_BACKOFF
     token_share: float = 0.8
     """The share of a token's lifetime after which it is renewed."""
     lease_seconds: int = LEASE_SECONDS

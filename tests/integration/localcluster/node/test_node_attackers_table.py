@@ -38,7 +38,7 @@ def make(tmp_path: Path) -> Make:
 
 def test_each_line_of_the_table_has_a_test() -> None:
     page = ROOT / "docs" / "local-cluster.md"
-    table = page.read_text().split("| it tries |")[1].split("\n\n")[0]
+    table = page.read_text().split("| the pod tries |")[1].split("\n\n")[0]
     lines = [line.removeprefix("| ") for line in table.splitlines()[2:]]
     assert len(lines) == len(TESTS)
     for line, (beginning, test) in zip(lines, TESTS.items(), strict=True):

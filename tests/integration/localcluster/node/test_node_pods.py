@@ -54,6 +54,24 @@ def test_a_pod_of_ours_runs_here_and_a_foreign_one_is_simulated(this_machine: Th
         assert running["spec"]["nodeName"] == node
 
 
+@pytest.mark.parametrize(
+    "command", [("logs", "foreign"), ("exec", "foreign", "--", "true"), ("attach", "foreign")]
+)
+def test_a_simulated_pod_says_that_it_is_one(
+    this_machine: ThisMachine, command: tuple[str, ...]
+) -> None:
+    """To whoever wants its log, or a command in it; and in an event, to whoever waits for it."""
+    this_machine.apply(pod("foreign", {"name": "main", "image": "docker.io/library/nginx:1"}))
+    this_machine.wait_pod("foreign", lambda seen: phase(seen) == "Running")
+    answer = this_machine.kubectl(*command, check=False)
+    assert f"{this_machine.namespace}/foreign is simulated: no process runs for it" in answer
+    events = this_machine.wait(
+        lambda: [one for one in this_machine.list("events") if one["reason"] == "Simulated"],
+        lambda seen: len(seen) > 0,
+    )
+    assert "quarterdeck.dev/simulate" in events[0]["message"]
+
+
 def test_a_pod_that_selects_the_master_role_runs_here(this_machine: ThisMachine) -> None:
     """The policy adds to a selector that is there already."""
     selector = {"node-role.kubernetes.io/master": ""}

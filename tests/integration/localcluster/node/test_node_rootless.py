@@ -81,6 +81,7 @@ def test_hooks_probes_and_kills_for_an_ordinary_user(user: Ordinary) -> None:
     done = user.pytest(
         *("test_node_process.py", "test_node_static_credentials.py"),
         *("test_node_agent_killed_steps.py", "test_node_lifecycle_live.py"),
+        *("-m", "not soak"),
         "-k",
         "process or readiness_that or pre_stop or certificate or every_step",
     )

@@ -16,7 +16,6 @@ from quarterdeck.localcluster.node.sandbox.arguments import User
 from quarterdeck.localcluster.node.volumes.files import binds_of
 
 pytestmark = needs_bubblewrap
-TRIES = 40
 LIBC = ctypes.CDLL(None)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
@@ -49,6 +48,7 @@ def swapping(volume: Path, secret: Path) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.parametrize("tries", [10, pytest.param(200, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "user",
     [
@@ -59,8 +59,9 @@ def swapping(volume: Path, secret: Path) -> Iterator[None]:
     ],
 )
 async def test_a_sub_path_that_is_swapped_never_shows_the_outside(
-    make: Make, tmp_path: Path, user: User | None
+    make: Make, tmp_path: Path, user: User | None, tries: int
 ) -> None:
+    """By chance; the last test of this file does the same for certain."""
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "key").write_text("the key\n")
@@ -68,7 +69,7 @@ async def test_a_sub_path_that_is_swapped_never_shows_the_outside(
     container = {"volumeMounts": [{"name": "v", "mountPath": "/m", "subPath": "sub"}]}
     codes: list[int] = []
     with swapping(tmp_path / "volumes/v", secret):
-        while len(codes) < TRIES:
+        while len(codes) < tries:
             try:
                 binds = binds_of(container, pod, tmp_path / "volumes", {})
             except UnresolvedError:  # it was the link when it was looked at

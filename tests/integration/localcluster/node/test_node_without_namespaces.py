@@ -74,6 +74,12 @@ def up_and_down(someone: Ordinary, *flags: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "someone",
+    [pytest.param(0, id="root"), pytest.param(USER, id="user", marks=pytest.mark.soak)],
+    indirect=True,
+    scope="module",
+)
 def test_local_up_says_what_is_weaker_and_comes_up(someone: Ordinary) -> None:
     """And `local exec` brings a command into the view of a pod that runs."""
     lines = up_and_down(someone, "--sample")
@@ -92,6 +98,7 @@ def test_processes_in_proot(someone: Ordinary) -> None:
     done = someone.pytest(
         *("test_node_process.py", "test_node_rights.py"),
         *("test_node_swapped.py", "test_node_attackers_table.py"),
+        *("-m", "not soak"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout

@@ -20,8 +20,8 @@ from quarterdeck.localcluster.node.pod.containers import (
 )
 from quarterdeck.localcluster.node.pod.exits import LastRun, exit_path, last_run, write_exit
 from quarterdeck.localcluster.node.pod.lifecycle import (
+    CONTAINER_BACKOFF,
     Action,
-    BackOff,
     Kill,
     PodPlan,
     Remove,
@@ -34,7 +34,7 @@ from quarterdeck.localcluster.node.pod.status import pod_status
 from quarterdeck.localcluster.node.times import Instant
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-BACK_OFF = BackOff(first=10, factor=2, maximum=60, reset=600)
+BACK_OFF = msgspec.structs.replace(CONTAINER_BACKOFF, maximum=60)
 
 
 def after(seconds: float, jumped: float = 0) -> Instant:

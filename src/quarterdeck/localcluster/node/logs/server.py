@@ -13,7 +13,11 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from quarterdeck.localcluster.certificates import SIMULATED_KUBELET
 from quarterdeck.localcluster.node.logs.query import BadQueryError, Query, parse_query
+from quarterdeck.log import get_logger
+
+log = get_logger("node.logs")
 
 
 class NoLogError(Exception):
@@ -29,6 +33,13 @@ INSTEAD = {
     "which is one of this machine's",
 }
 """The kubelet's other calls, and what to use instead."""
+
+SIMULATED = (
+    "{namespace}/{pod} is simulated: no process runs for it, so it has no log, and no command can "
+    "run in it; a pod with the image quarterdeck is a process of this machine: see "
+    "docs/local-cluster.md"
+)
+"""The answer for the pods of the node `simulated`, which has no kubelet of its own."""
 
 Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
 """The log of a container, by namespace, pod, container and query; raises `NoLogError`."""
@@ -64,7 +75,7 @@ class LogServer:
 
     async def start(self) -> int:
         """Start serving, and return the port; port 0 selects a free one."""
-        app = web.Application(middlewares=[self._only_the_api_server])
+        app = web.Application(middlewares=[self._only_the_api_server, _say_simulated])
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
         for call in INSTEAD:
             app.router.add_route(
@@ -79,7 +90,14 @@ class LogServer:
             self._runner, "127.0.0.1", self._serving.port, ssl_context=self._serving.tls()
         )
         await site.start()
-        return int(self._runner.addresses[0][1])
+        port = int(self._runner.addresses[0][1])
+        other = web.TCPSite(self._runner, SIMULATED_KUBELET, port, ssl_context=self._serving.tls())
+        try:
+            await other.start()
+        except OSError as error:
+            # Another program has that port there. The simulated pods then answer with an error.
+            log.warning("cannot answer for simulated pods", error=str(error))
+        return port
 
     async def stop(self) -> None:
         """End all responses."""
@@ -107,6 +125,17 @@ class LogServer:
         except (BadQueryError, NoLogError) as error:
             return web.Response(status=400, text=f"{error}\n")
         return answer
+
+
+@web.middleware
+async def _say_simulated(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer all that the API server asks of the simulated node with one sentence."""
+    address = request.get_extra_info("sockname")
+    place = request.match_info
+    if address is None or address[0] != SIMULATED_KUBELET or "pod" not in place:
+        return await handler(request)
+    text = SIMULATED.format(namespace=place["namespace"], pod=place["pod"])
+    return web.Response(status=501, text=text)
 
 
 async def _instead(request: web.Request) -> web.Response:

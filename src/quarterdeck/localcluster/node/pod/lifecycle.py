@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.backoff import RestartBackoff
 from quarterdeck.localcluster.node.pod.containers import (
     Container,
     ObservedPod,
@@ -29,23 +30,8 @@ GRACE_AFTER_PRE_STOP = 2.0
 FINISHED = ("Succeeded", "Failed")
 
 
-class BackOff(msgspec.Struct, frozen=True, kw_only=True):
-    """The back-off of a container's restarts, in seconds."""
-
-    first: float = 10
-    """The delay before the second restart; the first one has none, as in the kubelet."""
-    factor: float = 2
-    maximum: float = 300
-    reset: float = 600
-    """A run of at least this length resets the back-off."""
-
-    def delay(self, crashes: int) -> float:
-        """The delay in seconds after this many consecutive crashes."""
-        if crashes <= 1:
-            return 0.0
-        # The exponent is bounded, so that a pod that crashes for weeks does not overflow.
-        grown = self.first * self.factor ** min(crashes - 2, 64)
-        return min(self.maximum, grown)
+CONTAINER_BACKOFF = RestartBackoff(first=10, maximum=300, reset=600, at_once=1)
+"""The back-off of a container's restarts, as in the kubelet."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +76,7 @@ class PodPlan(msgspec.Struct, frozen=True, kw_only=True):
     """In seconds since boot."""
 
 
-def plan(seen: ObservedPod, back_off: BackOff, now: Instant) -> PodPlan:
+def plan(seen: ObservedPod, back_off: RestartBackoff, now: Instant) -> PodPlan:
     """What to do with the pod now."""
     pod = seen.pod
     if is_deleted(pod):
@@ -145,22 +131,22 @@ def is_initialized(seen: ObservedPod) -> bool:
     return next(_unfinished_init(seen), None) is None
 
 
-def restart_at(container: Container, back_off: BackOff) -> float:
+def restart_at(container: Container, back_off: RestartBackoff) -> float:
     """When an ended container may restart, in seconds since boot."""
     assert container.exit is not None, "only an ended container is started again"  # noqa: S101
     return container.exit.finished.boot + back_off.delay(crashes_after(container, back_off))
 
 
-def crashes_after(container: Container, back_off: BackOff) -> int:
+def crashes_after(container: Container, back_off: RestartBackoff) -> int:
     """The number of consecutive crashes, with the latest run."""
     ended = container.exit
     if ended is None:
         return container.crashes
     lasted = ended.finished.boot - ended.started.boot
-    return 1 if lasted >= back_off.reset else container.crashes + 1
+    return back_off.crashes(container.crashes, lasted)
 
 
-def _run(seen: ObservedPod, back_off: BackOff, now: Instant) -> PodPlan:
+def _run(seen: ObservedPod, back_off: RestartBackoff, now: Instant) -> PodPlan:
     """The plan for a pod that should run: start containers, and stop unhealthy ones."""
     actions: list[Action] = []
     wakes: list[float] = []

@@ -7,9 +7,10 @@ process. `pods` wakes it after each step, and it wakes `pods` after a new token.
 from collections.abc import Callable
 
 from quarterdeck.api.meta import NODES, PODS, Key, Object
+from quarterdeck.backoff import RestartBackoff
 from quarterdeck.controller import DONE, Objects, Result
 from quarterdeck.kube import AlreadyExists, Cache, Client, Conflict, KubeError, NotFound
-from quarterdeck.localcluster.node.pod.lifecycle import FINISHED, BackOff, Remove, is_deleted, plan
+from quarterdeck.localcluster.node.pod.lifecycle import FINISHED, Remove, is_deleted, plan
 from quarterdeck.localcluster.node.pod.pods import Pods
 from quarterdeck.localcluster.node.pod.run import PodRun
 from quarterdeck.localcluster.node.pod.status import pod_status
@@ -43,7 +44,7 @@ class Reports:
         *,
         node: str,
         static: StaticPods,
-        back_off: BackOff,
+        back_off: RestartBackoff,
         wake: Callable[[Key], None],
         clock: Clock,
     ) -> None:

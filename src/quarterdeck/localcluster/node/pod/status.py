@@ -7,6 +7,7 @@ from typing import Any
 
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
+from quarterdeck.backoff import RestartBackoff
 from quarterdeck.localcluster.node.pod.containers import (
     Container,
     Exit,
@@ -20,7 +21,6 @@ from quarterdeck.localcluster.node.pod.containers import (
 )
 from quarterdeck.localcluster.node.pod.lifecycle import (
     FINISHED,
-    BackOff,
     crashes_after,
     init_failed,
     is_deleted,
@@ -36,7 +36,7 @@ OURS = ("Initialized", "ContainersReady", "Ready")
 """The conditions that the node sets; it leaves others unchanged."""
 
 
-def pod_status(seen: ObservedPod, back_off: BackOff, now: Instant) -> Object:
+def pod_status(seen: ObservedPod, back_off: RestartBackoff, now: Instant) -> Object:
     """The pod's whole status; fields of other writers stay."""
     old = seen.pod.get("status") or {}
     # A finished pod keeps its reported status: its processes have ended.
@@ -146,7 +146,7 @@ def _ready(seen: ObservedPod, containers: Object, old: dict[str, Object]) -> Obj
 
 
 def _container_status(
-    spec: dict[str, Any], seen: ObservedPod, back_off: BackOff, now: Instant
+    spec: dict[str, Any], seen: ObservedPod, back_off: RestartBackoff, now: Instant
 ) -> Object:
     container = seen.container(spec["name"])
     done = container.exit is not None and container.exit.code == 0 and not is_sidecar(spec)
@@ -168,7 +168,11 @@ def _container_status(
 
 
 def _states(
-    spec: dict[str, Any], container: Container, seen: ObservedPod, back_off: BackOff, now: Instant
+    spec: dict[str, Any],
+    container: Container,
+    seen: ObservedPod,
+    back_off: RestartBackoff,
+    now: Instant,
 ) -> Object:
     """The container's `state` and `lastState`."""
     last = {"terminated": _terminated(container.last)} if container.last else {}
@@ -198,7 +202,7 @@ def _waiting(container: Container, seen: ObservedPod) -> Object:
 
 
 def _crash_loop(
-    spec: dict[str, Any], container: Container, seen: ObservedPod, back_off: BackOff
+    spec: dict[str, Any], container: Container, seen: ObservedPod, back_off: RestartBackoff
 ) -> Object:
     seconds = back_off.delay(crashes_after(container, back_off))
     meta = seen.pod["metadata"]

@@ -1,0 +1,246 @@
+"""`quarterdeck subscription`: the Deployments of a Subscription, approvals, and what is wrong."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.output import (
+    CommandFailed,
+    Output,
+    errors_in_one_line,
+    output_option,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from quarterdeck.api.operators_v1alpha1 import Subscription
+    from quarterdeck.kube import Client
+    from quarterdeck.operators.subscriptions.inspect import DeploymentDifference, SubscriptionView
+    from quarterdeck.operators.subscriptions.render import Rendering
+
+T = TypeVar("T")
+
+file_option = click.option(
+    "-f",
+    "--filename",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file with the Subscription.",
+)
+
+
+@click.group()
+def subscription() -> None:
+    """Show what Subscriptions install and configure; approve their updates."""
+
+
+@subscription.command()
+@file_option
+@click.option(
+    "--catalog",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The directory of the catalog.",
+)
+@click.option("--csv", help="The version to render.  [default: the one that is installed first]")
+@click.option(
+    "--proxy", type=click.Path(path_type=Path), help="The file with the Proxy of the cluster."
+)
+@click.option("--provenance", is_flag=True, help="Show where each field comes from.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="The format of the Deployments.",
+)
+def render(
+    filename: Path,
+    catalog: Path,
+    csv: str | None,
+    proxy: Path | None,
+    provenance: bool,
+    output: Output,
+) -> None:
+    """Print the Deployments that a Subscription gives, without a cluster.
+
+    The exit code is 1 if a part of the config cannot be applied; references to ConfigMaps and
+    Secrets are not checked.
+    """
+    from quarterdeck.api.config_v1 import Proxy
+    from quarterdeck.operators.subscriptions.catalog.files import directory_files
+    from quarterdeck.operators.subscriptions.catalog.load import load
+    from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
+    from quarterdeck.operators.subscriptions.groups import Target
+    from quarterdeck.operators.subscriptions.render import CannotRender, chosen_csv, rendered
+
+    wanted = read_subscription(filename)
+    variables = proxy_variables(_read(proxy, Proxy) if proxy else None)
+    loaded = load(directory_files(catalog))
+    if loaded.errors:
+        raise CommandFailed(f"{catalog}: {loaded.errors[0]}")
+    namespace = wanted.metadata.namespace or "default"
+    target = Target(namespace=namespace, namespaces=(namespace,))
+    with errors_in_one_line(CannotRender):
+        found = rendered(wanted, chosen_csv(wanted, loaded.catalog, csv), variables, target)
+    if provenance:
+        data = [
+            {"deployment": one.deployment["metadata"]["name"], **msgspec.to_builtins(origin)}
+            for one in found.deployments
+            for origin in one.origins
+        ]
+        show(data, "json" if output == "json" else "table", lambda: provenance_text(found))
+    else:
+        items = [one.deployment for one in found.deployments]
+        data_list = {"apiVersion": "v1", "kind": "List", "items": items}
+        show(items[0] if len(items) == 1 else data_list, output, str)
+    for fault in found.faults:
+        CommandFailed(fault).show()
+    sys.exit(1 if found.faults else 0)
+
+
+@subscription.command()
+@file_option
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="The namespace, if the file has none.  [default: that of the kubeconfig]",
+)
+@cluster_access
+@output_option
+def diff(filename: Path, namespace: str, ask: Callable[..., Any], output: Output) -> None:
+    """Compare the Deployments of the cluster with what the Subscription in a file gives.
+
+    The version is the installed one. The exit code is 1 if something differs.
+    """
+    from quarterdeck.operators.subscriptions.inspect import difference
+    from quarterdeck.operators.subscriptions.render import CannotRender
+
+    wanted = read_subscription(filename)
+
+    async def compare(client: "Client") -> "list[DeploymentDifference]":
+        wanted.metadata.namespace = (
+            wanted.metadata.namespace or namespace or client.connection.namespace
+        )
+        return await difference(client, wanted)
+
+    with errors_in_one_line(CannotRender):
+        found = ask(compare)
+    show(msgspec.to_builtins(found), output, lambda: difference_text(found))
+    sys.exit(1 if any(one.missing or one.fields for one in found) else 0)
+
+
+@subscription.command(name="list")
+@click.option("-n", "--namespace", default="", help="Only this namespace.  [default: all]")
+@cluster_access
+@output_option
+def list_(namespace: str, ask: Callable[..., Any], output: Output) -> None:
+    """Show the Subscriptions, what they have installed, and what is wrong with them."""
+    from quarterdeck.operators.subscriptions.inspect import views
+
+    found = ask(lambda client: views(client, namespace))
+    show(msgspec.to_builtins(found), output, lambda: views_text(found))
+
+
+@subscription.command()
+@click.argument("name")
+@click.option(
+    "-n", "--namespace", default="", help="The namespace.  [default: that of the kubeconfig]"
+)
+@cluster_access
+@output_option
+def approve(name: str, namespace: str, ask: Callable[..., Any], output: Output) -> None:
+    """Approve the update that the Subscription NAME waits for."""
+    from quarterdeck.operators.subscriptions.inspect import Approval
+    from quarterdeck.operators.subscriptions.inspect import approve as approve_plan
+    from quarterdeck.operators.subscriptions.render import CannotRender
+
+    async def ask_to_approve(client: "Client") -> Approval:
+        return await approve_plan(client, namespace or client.connection.namespace, name)
+
+    with errors_in_one_line(CannotRender):
+        found = ask(ask_to_approve)
+    done = "was approved already" if found.was_approved else "is approved"
+    warning = f"\nwarning: {found.warning}" if found.warning else ""
+    show(msgspec.to_builtins(found), output, lambda: f"{found.csv} ({found.plan}) {done}{warning}")
+
+
+def read_subscription(path: Path) -> "Subscription":
+    """The Subscription in a file."""
+    from quarterdeck.api.operators_v1alpha1 import Subscription
+
+    return _read(path, Subscription)
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    from quarterdeck.strict_yaml import Document, Refusal, decode_yaml
+
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{path}: {error}") from None
+    documents = [one for one in decode_yaml(text) if isinstance(one, Refusal) or one.value]
+    match documents:
+        case [Refusal(line=line, message=message, remedy=remedy)]:
+            raise CommandFailed(f"{path}:{line}: {message}; {remedy}")
+        case [Document(value=dict() as value)] if value.get("kind") == kind.__name__:
+            try:
+                return msgspec.convert(value, kind)
+            except msgspec.ValidationError as error:
+                raise CommandFailed(f"{path}: {error}") from None
+        case _:
+            raise CommandFailed(f"{path}: it has to have one {kind.__name__}")
+
+
+def provenance_text(found: "Rendering") -> str:
+    """Each field that does not come from the version, and the count of those that do."""
+    rows = []
+    for one in found.deployments:
+        name = one.deployment["metadata"]["name"]
+        for origin in one.origins:
+            value = "(removed)" if origin.removed else _short(origin.value)
+            replaced = "" if origin.replaced is None else _short(origin.replaced)
+            rows.append((name, origin.field, origin.source, value, replaced))
+    return table(("DEPLOYMENT", "FIELD", "SOURCE", "VALUE", "REPLACED"), rows)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def difference_text(found: "list[DeploymentDifference]") -> str:
+    """A line for each field that would change."""
+    lines = []
+    for one in found:
+        if one.missing:
+            lines.append(f"Deployment {one.deployment} does not exist")
+        lines += [f"Deployment {one.deployment}: {field}" for field in one.fields]
+    return "\n".join(lines) or "nothing differs"
+
+
+def views_text(found: "list[SubscriptionView]") -> str:
+    """The Subscriptions as a table."""
+    if not found:
+        return "there are no Subscriptions"
+    header = ("NAMESPACE", "NAME", "PACKAGE", "CHANNEL", "INSTALLED", "STATE", "PROBLEMS")
+    rows = [
+        (
+            one.namespace,
+            one.name,
+            one.package,
+            one.channel or "-",
+            one.installed or "-",
+            one.state or "-",
+            " ".join("; ".join(one.problems).split()) or "-",
+        )
+        for one in found
+    ]
+    return table(header, rows)

@@ -1,0 +1,138 @@
+"""`quarterdeck catalog` and `quarterdeck subscription render`, and arguments as pods have them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.places import DOCS
+
+from quarterdeck.cli.main import arguments, cli
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in words])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    """The catalog of the sample operator's two versions."""
+    made = run("catalog", "build", DOCS / "examples" / "bundles", "--to", tmp_path / "catalog")
+    assert made.exit_code == 0, made.output
+    return tmp_path / "catalog"
+
+
+def subscription(directory: Path, **spec: Any) -> Path:
+    path = directory / "subscription.json"
+    made = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "Subscription",
+        "metadata": {"name": "s", "namespace": "here"},
+        "spec": {"package": "sample-operator", **spec},
+    }
+    path.write_text(json.dumps(made))
+    return path
+
+
+DOCUMENT = {
+    "selector": {"matchLabels": {"k8s-app": "sample-operator"}},
+    "resources": {
+        "requests": {"memory": "64Mi", "cpu": "250m"},
+        "limits": {"memory": "128Mi", "cpu": "500m"},
+    },
+    "nodeSelector": {"disktype": "ssd"},
+    "tolerations": [{"key": "key", "operator": "Equal", "value": "value", "effect": "NoSchedule"}],
+    "volumes": [{"name": "config-volume", "configMap": {"name": "etcd-operator-config"}}],
+    "volumeMounts": [{"mountPath": "/config", "name": "config-volume"}],
+    "env": [
+        {
+            "name": "SPECIAL_LEVEL_KEY",
+            "valueFrom": {"configMapKeyRef": {"name": "special-config", "key": "special.how"}},
+        }
+    ],
+    "envFrom": [{"configMapRef": {"name": "etcd-env-config"}}],
+}
+
+
+def test_the_first_example_of_the_document(catalog: Path, tmp_path: Path) -> None:
+    file = subscription(tmp_path, config=[DOCUMENT])
+    done = run("subscription", "render", "-f", file, "--catalog", catalog, "-o", "json")
+    assert done.exit_code == 0, done.output
+    pod = json.loads(done.output)["spec"]["template"]["spec"]
+    for field in ("nodeSelector", "tolerations", "volumes"):
+        assert pod[field] == DOCUMENT[field]
+    (container,) = pod["containers"]
+    for field in ("resources", "volumeMounts", "envFrom"):
+        assert container[field] == DOCUMENT[field]
+    assert container["env"][-1:] == DOCUMENT["env"]
+    assert container["env"][3] == {"name": "RELEASE_VERSION", "value": "0.2.0"}
+
+
+def test_the_origins_and_the_proxy(catalog: Path, tmp_path: Path) -> None:
+    proxy = tmp_path / "proxy.yaml"
+    proxy.write_text(
+        "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n"
+        "spec: {httpProxy: http://proxy.example.com}\n"
+    )
+    debug = [{"env": [{"name": "ARGS", "value": "-v=4"}]}]
+    file = subscription(tmp_path, config=debug, startingCSV="sample-operator.v0.1.0")
+    words = ("subscription", "render", "-f", file, "--catalog", catalog, "--proxy", proxy)
+    done = run(*words, "--provenance", "-o", "json")
+    found = {one["field"]: (one["source"], one["value"]) for one in json.loads(done.output)}
+    container = "spec.template.spec.containers[sample-operator]"
+    assert found[f"{container}.env[ARGS]"] == ("config[0]", {"name": "ARGS", "value": "-v=4"})
+    assert found[f"{container}.env[HTTP_PROXY]"][0] == "proxy"
+    assert found[f"{container}.image"] == ("CSV", "quarterdeck")
+    annotation = "spec.template.metadata.annotations[olm.targetNamespaces]"
+    assert found[annotation] == ("OLM", "here")
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "words"),
+    [
+        ({"package": "none"}, 2, "no package 'none' in the catalog; it has sample-operator"),
+        ({"channel": "beta"}, 2, "no channel 'beta'; the package has alpha"),
+        ({"startingCSV": "x"}, 2, "no version 'x'"),
+        (
+            {"config": [{"selector": {"matchLabels": {"olm.cahash": "123"}}}]},
+            1,
+            "config[0]: No operator pods found matching selector.",
+        ),
+        ({"config": [{"env": 7}]}, 2, "Expected `array`"),
+    ],
+)
+def test_what_cannot_be_rendered(
+    catalog: Path, tmp_path: Path, spec: dict[str, Any], code: int, words: str
+) -> None:
+    file = subscription(tmp_path, **spec)
+    done = run("subscription", "render", "-f", file, "--catalog", catalog)
+    assert (done.exit_code, words in done.output) == (code, True), done.output
+
+
+def test_a_catalog_with_an_error_is_refused(catalog: Path, tmp_path: Path) -> None:
+    (catalog / "broken.yaml").write_text("schema: olm.package\nname: p\ndefaultChannel: x\n")
+    done = run("catalog", "lint", catalog)
+    assert done.exit_code == 1
+    assert (
+        "error: broken.yaml: olm.package p: the default channel 'x' does not exist" in done.output
+    )
+    render = run("subscription", "render", "-f", subscription(tmp_path), "--catalog", catalog)
+    assert render.exit_code == 2
+    again = run("catalog", "build", DOCS / "examples" / "bundles", "--to", catalog)
+    assert (again.exit_code, "is not empty" in again.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["$(ARGS)", "run"], ["run"]),
+        (["-v=4", "run", "--operator=sample"], ["--verbosity=4", "run", "--operator=sample"]),
+        (["--v=2", "run", "$(X)"], ["--verbosity=2", "run", "$(X)"]),
+        (["-v", "4", "run"], ["-v", "4", "run"]),
+        (["run", "-v=4"], ["run", "-v=4"]),
+        ([], []),
+    ],
+)
+def test_arguments_as_a_pod_has_them(given: list[str], read: list[str]) -> None:
+    assert arguments(given) == read
