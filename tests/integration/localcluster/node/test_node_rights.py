@@ -22,7 +22,7 @@ from tests.integration.localcluster.node.processes import (
 from tests.integration.pods import NAMESPACES, needs_bubblewrap
 
 from quarterdeck.localcluster.node.sandbox.arguments import User
-from quarterdeck.localcluster.node.sandbox.entry import ContainerEntry, command_inside
+from quarterdeck.localcluster.node.sandbox.entry import ContainerEntry, command_inside, variables_of
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
 from quarterdeck.localcluster.node.sandbox.process import ContainerProcess
 from quarterdeck.localcluster.status import ProcessIdentity
@@ -110,8 +110,30 @@ async def test_variables_for_the_loader_reach_only_the_command(
     await process.start()
     await until_written(process, "up")
     code, output = await inside(process, ["/bin/sh", "-c", "echo $LD_DEBUG"])
-    assert (code, output.splitlines()[-1]) == (0, "files")
+    assert (code, output.splitlines()[-1:]) == (0, ["files"])
     assert not list(traces.iterdir())
+
+
+async def test_a_command_has_the_variables_of_a_container_that_executes_another_program(
+    make: Make, tmp_path: Path
+) -> None:
+    """In the middle of an exec, the kernel shows no environment of the process."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "again").write_text("exec /bin/sh /v/again\n")
+    process = make(
+        "echo up; exec /bin/sh /v/again",
+        variables={"WANTED": "value"},
+        volumes=[Bind(source=str(programs), target=PurePosixPath("/v"))],
+        user=USER,
+    )
+    await process.start()
+    await until_written(process, "up")
+    assert process.pid is not None
+    seen = [variables_of(process.pid).get(b"WANTED") for _ in range(200)]
+    assert set(seen) == {b"value"}
+    for _ in range(8):
+        assert await by_local_exec(process, ["/bin/sh", "-c", "echo $WANTED"]) == (0, "value")
 
 
 @both_ways

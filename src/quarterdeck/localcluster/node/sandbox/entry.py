@@ -4,6 +4,7 @@ Such a command has the view and the rights of the container.
 """
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders
 from quarterdeck.localcluster.node.sandbox.proot_view import ProotView
 from quarterdeck.localcluster.state import write_private
 from quarterdeck.localcluster.status import ProcessIdentity
+
+TRIES_IN_EXEC, PAUSE_IN_EXEC = 50, 0.01
+"""In the middle of an exec, the kernel shows no environment (18,062 of 156,220 reads of a process
+that executes itself, up to 16 ms in a row). An environment that stays empty is empty."""
 
 
 class NotEnterable(LocalClusterError):  # noqa: N818 - as its siblings, it says what is the case
@@ -75,13 +80,24 @@ def command_inside(
     return inside(open_order(order)), {}
 
 
+def variables_of(pid: int) -> dict[bytes, bytes]:
+    """The environment of a process, also while it executes another program."""
+    path = Path(f"/proc/{pid}/environ")
+    words = path.read_bytes()
+    for _ in range(TRIES_IN_EXEC):
+        if words:
+            break
+        time.sleep(PAUSE_IN_EXEC)
+        words = path.read_bytes()
+    return dict(word.split(b"=", 1) for word in words.split(b"\0") if b"=" in word)
+
+
 def _command_in_proot(entry: ContainerEntry, view: ProotView, command: Sequence[str]) -> list[str]:
     pid = entry.process.pid
-    words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     orders = KeeperOrders(
         view,
         command,
-        dict(word.split(b"=", 1) for word in words if b"=" in word),
+        variables_of(pid),
         entry.working_directory,
         parent=None,  # It may outlive its caller.
         beside=pid,

@@ -17,6 +17,7 @@ import marshal
 import os
 import signal
 import sys
+import time
 from typing import Any, NoReturn
 
 CANNOT_ENTER = 128
@@ -103,8 +104,7 @@ def _enter(order: dict[str, Any]) -> dict[bytes, bytes]:
         _fail("the container is not set up yet", CANNOT_ENTER)
     variables = order["variables"]
     if variables is None:
-        with open(f"{at}/environ", "rb") as stream:  # noqa: PTH123
-            words = stream.read().split(b"\0")
+        words = _environment(at).split(b"\0")
         variables = dict(word.split(b"=", 1) for word in words if b"=" in word)
     spaces = [os.open(f"{at}/ns/{name}", os.O_RDONLY) for name in order["namespaces"]]
     root, directory = (os.open(f"{at}/{name}", os.O_PATH) for name in ("root", "cwd"))
@@ -116,6 +116,16 @@ def _enter(order: dict[str, Any]) -> dict[bytes, bytes]:
     os.chroot(".")
     os.fchdir(directory)
     return dict(variables)
+
+
+def _environment(at: str) -> bytes:
+    """The environment of a process; see `variables_of` in entry.py for why it may need tries."""
+    for _ in range(50):
+        with open(f"{at}/environ", "rb") as stream:  # noqa: PTH123
+            if words := stream.read():
+                return words
+        time.sleep(0.01)
+    return b""
 
 
 def _drop_rights(user: tuple[int, int, list[int]] | None) -> None:
