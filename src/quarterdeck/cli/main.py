@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "quarterdeck.cli.run:run",
     "staleness": "quarterdeck.cli.staleness:staleness",
     "subscription": "quarterdeck.cli.subscription:subscription",
+    "update": "quarterdeck.cli.update:update",
 }
 """The `module:command` of each subcommand; a module is imported when its command is used."""
 
@@ -44,6 +45,7 @@ SUMMARIES = {
     "run": "Run operators until stopped.",
     "staleness": "Show whether a cluster operator still updates its conditions.",
     "subscription": "Show what Subscriptions install and configure; approve their updates.",
+    "update": "Show the cluster's version and the updates there are, or update to VERSION.",
 }
 """The first sentence of each command's help, so that `--help` need not import all modules."""
 

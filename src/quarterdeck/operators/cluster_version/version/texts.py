@@ -1,11 +1,13 @@
 """The messages of ClusterVersion's conditions: progress, waits and faults."""
 
+import re
 from collections.abc import Sequence
 
 from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 
 MAX_LISTED = 5
 """The most names or faults that a message lists."""
+_DONE_OF = re.compile(r"^Working towards \S+: (\d{1,9}) of (\d{1,9}) done ")
 
 
 def working_towards(version: str, progress: PayloadProgress | None) -> str:
@@ -17,6 +19,12 @@ def working_towards(version: str, progress: PayloadProgress | None) -> str:
         f"Working towards {version}: {progress.done} of {progress.total} done ({share}% complete)"
     )
     return f"{text}, waiting on {_listed(progress.waiting)}" if progress.waiting else text
+
+
+def progress_in(message: str) -> tuple[int, int] | None:
+    """How many manifests are done, and of how many, in a message of `working_towards`."""
+    found = _DONE_OF.search(message)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def fault_reason(faults: Sequence[ManifestFault]) -> str:

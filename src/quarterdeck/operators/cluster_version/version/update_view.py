@@ -1,0 +1,195 @@
+"""What people see of the cluster's version and its updates, from ClusterVersion alone. Pure.
+
+`inspect` makes the requests; the operator judges an update, not this module.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersion, UpdateState
+from quarterdeck.operators.cluster_version.history import History, latest_completed
+from quarterdeck.operators.cluster_version.version.texts import progress_in
+from quarterdeck.operators.cluster_version.version.updates import way_back
+from quarterdeck.status import find_condition
+from quarterdeck.versions import parse_version
+
+State = Literal["complete", "updating", "failing", "unknown"]
+Answer = Literal["True", "False", "Unknown"]
+
+
+class Risk(msgspec.Struct, frozen=True, kw_only=True):
+    """A known problem of a release."""
+
+    name: str
+    message: str
+    url: str
+
+
+class PossibleUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A release to which the cluster can be updated."""
+
+    version: str
+    image: str
+    recommended: Answer = "True"
+    risks: tuple[Risk, ...] = ()
+    """The risks of an update that is not recommended, or of which that is unknown."""
+    blocked: bool = False
+    """Whether it leaves the minor version while Upgradeable is False."""
+
+
+class UpdateView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The version of a cluster, the update that is under way, and the updates there are."""
+
+    version: str
+    """The release that was completed last; empty if none was yet."""
+    desired: str
+    """The release that is complete or being applied."""
+    image: str = ""
+    state: State
+    message: str = ""
+    """What is being done, or why it cannot be done."""
+    done: int | None = None
+    total: int | None = None
+    """How many manifests of the release are done, while it is being applied."""
+    failing: str = ""
+    requested: str = ""
+    """The release in `spec.desiredUpdate`."""
+    refused: str = ""
+    """Why the requested release is not accepted."""
+    blocked: str = ""
+    """Why minor updates are blocked."""
+    not_retrieved: str = ""
+    """Why the update service could not be asked."""
+    turn_back_to: str = ""
+    """The release to which an update that is not complete can be turned back."""
+    updates: tuple[PossibleUpdate, ...] | None = None
+    """The possible updates, newest first; None while they are not known."""
+    generation: int = 0
+    observed_generation: int = 0
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the operator has acted on the newest change of the spec."""
+        return self.observed_generation >= self.generation
+
+
+def update_view(version: ClusterVersion) -> UpdateView:
+    """The view of a ClusterVersion."""
+    status, wanted = version.status, version.spec.desired_update
+    generation = version.metadata.generation or 0
+    requested = (wanted.version or wanted.image or "") if wanted else ""
+    if status is None:
+        return UpdateView(
+            version="", desired="", state="unknown", requested=requested, generation=generation
+        )
+    progressing = _condition(version, "Progressing")
+    message = progressing.message if progressing else ""
+    counted = progress_in(message) if progressing and progressing.status == "True" else None
+    done = latest_completed(status.history)
+    return UpdateView(
+        version=(done.version or done.image) if done else "",
+        desired=status.desired.version or status.desired.image,
+        image=status.desired.image,
+        state=_state(version),
+        message=message,
+        done=counted[0] if counted else None,
+        total=counted[1] if counted else None,
+        failing=_message_if(version, "Failing", "True"),
+        requested=requested,
+        refused=_message_if(version, "ReleaseAccepted", "False"),
+        blocked=_message_if(version, "Upgradeable", "False"),
+        not_retrieved=_message_if(version, "RetrievedUpdates", "False"),
+        turn_back_to=way_back(status.history),
+        updates=_possible_updates(version),
+        generation=generation,
+        observed_generation=status.observed_generation,
+    )
+
+
+def update_patch(version: str, image: str, *, force: bool) -> dict[str, Any]:
+    """The patch of ClusterVersion that requests an update."""
+    update = {
+        "version": version or None,
+        "image": image or None,
+        "force": True if force else None,
+        "architecture": None,
+    }
+    return {"spec": {"desiredUpdate": update}}
+
+
+def unaccepted_risks(view: UpdateView, version: str, accepted: frozenset[str]) -> tuple[Risk, ...]:
+    """The risks of an update that its user has not accepted yet."""
+    for update in view.updates or ():
+        if version in (update.version, update.image) and update.recommended != "True":
+            return tuple(risk for risk in update.risks if risk.name not in accepted)
+    return ()
+
+
+def _state(version: ClusterVersion) -> State:
+    status = version.status
+    if status is None or not status.history:
+        return "unknown"
+    failing = _condition(version, "Failing")
+    if failing is not None and failing.status == "True":
+        return "failing"
+    return "complete" if _is_complete(status.history) else "updating"
+
+
+def _is_complete(history: History) -> bool:
+    return history[0].state == UpdateState.COMPLETED
+
+
+def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | None:
+    status = version.status
+    if status is None or (status.available_updates is None and not status.conditional_updates):
+        return None
+    blocked = bool(_message_if(version, "Upgradeable", "False"))
+    running = status.desired.version
+    found = [
+        PossibleUpdate(
+            version=release.version,
+            image=release.image,
+            blocked=blocked and _leaves_minor(running, release.version),
+        )
+        for release in status.available_updates or ()
+    ]
+    for update in status.conditional_updates:
+        recommended = find_condition(update.conditions, "Recommended")
+        answer = recommended.status if recommended else "Unknown"
+        found.append(
+            PossibleUpdate(
+                version=update.release.version,
+                image=update.release.image,
+                recommended="True"
+                if answer == "True"
+                else "False"
+                if answer == "False"
+                else "Unknown",
+                risks=tuple(
+                    Risk(name=risk.name, message=risk.message, url=risk.url)
+                    for risk in update.risks
+                ),
+                blocked=blocked and _leaves_minor(running, update.release.version),
+            )
+        )
+    return tuple(sorted(found, key=_by_version, reverse=True))
+
+
+def _by_version(update: PossibleUpdate) -> tuple[bool, Any, str]:
+    parsed = parse_version(update.version)
+    return (True, parsed, "") if parsed is not None else (False, None, update.version)
+
+
+def _leaves_minor(running: str, target: str) -> bool:
+    old, new = parse_version(running), parse_version(target)
+    return old is None or new is None or new.line > old.line
+
+
+def _condition(version: ClusterVersion, type_: str) -> ClusterStatusCondition | None:
+    return find_condition(version.status.conditions, type_) if version.status else None
+
+
+def _message_if(version: ClusterVersion, type_: str, status: str) -> str:
+    found = _condition(version, type_)
+    return (found.message or found.reason) if found and found.status == status else ""
