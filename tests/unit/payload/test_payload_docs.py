@@ -11,7 +11,7 @@ from quarterdeck.payload.filters import FILTERS
 from quarterdeck.payload.load import read_payload
 
 # What needs a cluster is tried by `test_version_docs.py` of the integration tests.
-TEXT = (ROOT / "docs" / "payload.md").read_text().partition("\n# Releases, live\n")[0]
+TEXT = (ROOT / "docs" / "payload.md").read_text()
 COMMANDS = commands(TEXT)
 
 

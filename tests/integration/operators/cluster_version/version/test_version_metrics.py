@@ -13,7 +13,7 @@ from tests.places import DOCS
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.waiting import eventually
 
-DOCUMENT = DOCS / "payload.md"
+DOCUMENT = DOCS / "updating.md"
 
 
 def scraped(process: OperatorProcess) -> dict[str, float]:
