@@ -7,6 +7,7 @@ continues. A deleted HostedCluster stays until the namespace, and with it everyt
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 from quarterdeck.api.config_v1 import FEATURE_GATES
 from quarterdeck.api.hypershift_v1beta1 import (
@@ -39,17 +40,18 @@ from quarterdeck.controller.merge import merge_patch
 from quarterdeck.controller.metadata import is_being_deleted, key_of
 from quarterdeck.controller.watch import to_labelled
 from quarterdeck.feature_gates import FEATURE_GATE_NAME, LOG_LEVEL_GATE, gate_is_on, gate_states
-from quarterdeck.kube import Forbidden
+from quarterdeck.kube import Forbidden, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.operators.hosted import names
 from quarterdeck.operators.hosted.desired import (
+    PlanePlan,
     desired_binding,
     desired_config_map,
     desired_deployment,
     desired_kubeconfig,
     desired_namespace,
-    desired_plane,
     kubeconfig_in,
+    plan_plane,
 )
 from quarterdeck.operators.hosted.kubeconfig import kubeconfig_fault
 from quarterdeck.operators.hosted.settings import Settings
@@ -76,21 +78,24 @@ RIGHTS_PERIOD = 0.2
 """Seconds until new rights are tried: API servers learn of a new binding a moment later."""
 RIGHTS_TIMEOUT = timedelta(seconds=30)
 """For how long after their creation missing rights are no fault."""
+LEFT_OVER_AGE = timedelta(seconds=30)
+"""How old a namespace is before it can be one that nobody needs: a backup may be coming back."""
+
+_TO_CLUSTER = to_labelled(names.NAME_LABEL, namespace=names.NAMESPACE_LABEL)
 
 
 def setup(manager: Manager, settings: Settings) -> None:
     """Add the controller of HostedClusters."""
     hosted = HostedClusters(manager, settings)
-    to_cluster = to_labelled(names.NAME_LABEL, namespace=names.NAMESPACE_LABEL)
     watches = [
         Watch(hosted.clusters),
         Watch(hosted.namespaces, hosted.to_namespace_users),
         Watch(hosted.gates, lambda _: map(key_of, hosted.clusters.all())),
-        Watch(hosted.bindings, to_cluster),
-        Watch(hosted.planes, to_cluster),
-        Watch(hosted.config_maps, to_cluster),
-        Watch(hosted.copies, to_cluster),
-        Watch(hosted.deployments, to_cluster),
+        Watch(hosted.bindings, _TO_CLUSTER),
+        Watch(hosted.planes, _TO_CLUSTER),
+        Watch(hosted.config_maps, _TO_CLUSTER),
+        Watch(hosted.copies, _TO_CLUSTER),
+        Watch(hosted.deployments, _TO_CLUSTER),
     ]
     controller = Controller(
         "hosted-cluster",
@@ -136,22 +141,25 @@ class HostedClusters:
             writes=["ensure", "delete"],
             role=names.ROLE,
         )
+        manager.declare(HOSTED_CLUSTERS.plain, "get")
         self._finalizer = Finalizer(self.clusters, names.FINALIZER, self._clean_up)
 
     def to_namespace_users(self, namespace: Object) -> list[Key]:
-        """The HostedClusters whose control plane would be in the namespace: one, or more."""
+        """The HostedClusters whose control plane would be in the namespace, and whose it was."""
         users = self.clusters.by_index(BY_NAMESPACE, namespace["metadata"]["name"])
-        return [key_of(user) for user in users]
+        return [*map(key_of, users), *_TO_CLUSTER(namespace)]
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the control plane of a HostedCluster to what it asks for."""
         found = self.clusters.get(key)
+        if (wait := await self._remove_left_over(key, found)) is not None:
+            return wait
         if found is None:
             self.kubeconfigs.watch(key, [])
             return DONE
         if not is_being_deleted(found):
             self._check_namespace(found)
-            desired_plane(found, gate_on=self._gate_is_on())  # raises if it cannot be
+            self._plan(found)  # raises if nothing can be made
         cluster = await self._finalizer.add_or_clean_up(found)
         if cluster is None:
             return DONE
@@ -161,7 +169,7 @@ class HostedClusters:
         # Again: somebody else may have made it meanwhile, and to apply our labels to a namespace is
         # to own it.
         self._check_namespace(cluster)
-        await self.namespaces.ensure(desired_namespace(key))
+        await self.namespaces.ensure(desired_namespace(cluster))
         known = self.bindings.get(self._binding_key(key))
         binding = await self.bindings.ensure(
             desired_binding(key, self._manager.home, self._manager.field_manager)
@@ -177,29 +185,41 @@ class HostedClusters:
             return Result(requeue_after=RIGHTS_PERIOD)
 
     async def _write_plane(self, cluster: Object, wanted: Key | None) -> Result:
-        """Write everything in the control plane's namespace, then the status."""
-        gate_on = self._gate_is_on()
-        plane = await self._ensure_plane(desired_plane(cluster, gate_on=gate_on))
+        """Write everything in the control plane's namespace, then the status.
+
+        What is no longer allowed is removed also if something else in the HostedCluster is invalid.
+        """
+        plan = self._plan(cluster)
+        plane = await self._ensure_plane(plan.plane)
         await self.config_maps.ensure(desired_config_map(plane))
         kubeconfig = kubeconfig_in(self.kubeconfigs.get(wanted)) if wanted else None
-        fault = NO_KUBECONFIG if kubeconfig is None else kubeconfig_fault(kubeconfig)
-        if fault:
+        why = NO_KUBECONFIG if kubeconfig is None else kubeconfig_fault(kubeconfig)
+        faults = [*plan.faults]
+        if why or kubeconfig is None:
             kubeconfig = None
-        deployment = await self._ensure_operator(plane, kubeconfig)
+            faults.append(InvalidSpec(SECRET_FIELD, _secret_name(cluster), why))
+        deployment = await self._ensure_operator(plane, kubeconfig, plan)
         now, is_available = self._manager.now(), available(deployment)
         await self.planes.set_status(plane, desired_status(plane, [is_available], now))
         is_applied = applied(
-            gate_on=gate_on,
+            gate_on=self._gate_is_on(),
             gates_version=self._manager.release_version,
-            release=plane["spec"]["releaseVersion"],
+            release=plane["spec"].get("releaseVersion") or "",
         )
-        if kubeconfig is None:
-            status = desired_status(cluster, [is_applied, is_available], now)
-            await self.clusters.set_status(cluster, status)
-            raise InvalidSpec(SECRET_FIELD, wanted.name if wanted else None, fault)
-        conditions = [valid(), is_applied, is_available]
+        conditions = [is_applied, is_available] if faults else [valid(), is_applied, is_available]
         await self.clusters.set_status(cluster, desired_status(cluster, conditions, now))
+        if faults:
+            raise faults[0]
         return DONE
+
+    def _plan(self, cluster: Object) -> PlanePlan:
+        """The HostedControlPlane as it has to be; `InvalidSpec` if it cannot be made."""
+        key = key_of(cluster)
+        current = self.planes.get(Key(names.control_plane_namespace(key), key.name))
+        plan = plan_plane(cluster, current, gate_on=self._gate_is_on())
+        if plan.faults and current is None:
+            raise plan.faults[0]
+        return plan
 
     async def _ensure_plane(self, desired: Object) -> Object:
         """The HostedControlPlane, whose fields are exactly as desired, whoever wrote them."""
@@ -216,7 +236,9 @@ class HostedClusters:
             patch["metadata"] = {"labels": wanted}
         return await self.planes.patch(plane, patch) if patch else plane
 
-    async def _ensure_operator(self, plane: Object, kubeconfig: str | None) -> Object | None:
+    async def _ensure_operator(
+        self, plane: Object, kubeconfig: str | None, plan: PlanePlan
+    ) -> Object | None:
         """The Deployment of the cluster version operator; without a kubeconfig it has none."""
         namespace = plane["metadata"]["namespace"]
         if kubeconfig is None:
@@ -224,6 +246,8 @@ class HostedClusters:
             await self.copies.ensure_absent(Key(namespace, names.KUBECONFIG))
             return None
         await self.copies.ensure(desired_kubeconfig(plane, kubeconfig))
+        if not plan.knows_release:
+            return self.deployments.get(Key(namespace, names.DEPLOYMENT))
         return await self.deployments.ensure(desired_deployment(plane, kubeconfig, self._settings))
 
     async def _clean_up(self, cluster: Object) -> bool:
@@ -233,14 +257,46 @@ class HostedClusters:
         namespace = self.namespaces.get(Key("", names.control_plane_namespace(key)))
         if namespace is None:
             return True
-        if not names.is_namespace_of(namespace, key, self._manager.field_manager):
+        if not names.is_namespace_of(namespace, cluster):
             return True
         return await self.namespaces.ensure_absent(key_of(namespace))
+
+    async def _remove_left_over(self, key: Key, cluster: Object | None) -> Result | None:
+        """Delete a namespace that arrived after its HostedCluster was gone; None if there is none.
+
+        A process that is cut off from the server may have sent the create long before. Nobody has
+        used such a namespace: it does not even have our binding. One with the binding stays, because
+        an administrator has removed the finalizer, or restored a backup.
+        """
+        namespace = self.namespaces.get(Key("", names.control_plane_namespace(key)))
+        manager = self._manager.field_manager
+        if (
+            namespace is None
+            or is_being_deleted(namespace)
+            or not names.is_left_over(namespace, key, cluster, manager)
+            or self.bindings.get(self._binding_key(key)) is not None
+        ):
+            return None
+        age = self._manager.now() - _created(namespace)
+        if age < LEFT_OVER_AGE:
+            return Result(requeue_after=(LEFT_OVER_AGE - age).total_seconds())
+        # The cache may be older than the namespace.
+        try:
+            live: Object | None = await self._manager.client.get(
+                HOSTED_CLUSTERS.plain, key.name, key.namespace
+            )
+        except NotFound:
+            live = None
+        if not names.is_left_over(namespace, key, live, manager):
+            return None
+        log.info("namespace without its HostedCluster removed", hosted_cluster=str(key))
+        await self.namespaces.ensure_absent(key_of(namespace))
+        return DONE
 
     def _check_namespace(self, cluster: Object) -> None:
         """Raise `InvalidSpec` if the control plane cannot have its namespace."""
         namespace = self.namespaces.get(Key("", names.control_plane_namespace(key_of(cluster))))
-        names.check_namespace(cluster, namespace, self._manager.field_manager)
+        names.check_namespace(cluster, namespace)
 
     def _gate_is_on(self) -> bool:
         if self.gates.missing:
@@ -254,14 +310,16 @@ class HostedClusters:
         return Key(names.control_plane_namespace(cluster), role)
 
 
+def _secret_name(cluster: Object) -> Any:
+    return (cluster["spec"].get("kubeconfigSecret") or {}).get("name")
+
+
 def _kubeconfig_secret(cluster: Object) -> Key | None:
     """The Secret that the HostedCluster names; None if it names none."""
-    name = (cluster["spec"].get("kubeconfigSecret") or {}).get("name")
-    if name is None:
-        return None
+    name = _secret_name(cluster)
     # It becomes part of a field selector.
     if not isinstance(name, str) or not re.fullmatch(SECRET_NAME, name):
-        raise InvalidSpec(SECRET_FIELD, name, NO_KUBECONFIG)
+        return None
     return Key(cluster["metadata"]["namespace"], name)
 
 

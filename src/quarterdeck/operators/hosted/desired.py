@@ -4,9 +4,11 @@ HostedCluster → HostedControlPlane → ConfigMap, Secret and Deployment of the
 operator. That operator works on the hosted cluster. In this one it has neither token nor rights.
 """
 
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import yaml
 
 from quarterdeck.api.hypershift_v1beta1 import HOSTED_CONTROL_PLANES
@@ -25,6 +27,7 @@ from quarterdeck.operators.hosted.names import (
     ROLE,
     control_plane_namespace,
     labels,
+    namespace_labels,
 )
 from quarterdeck.operators.hosted.release import checked_release, reads_config
 from quarterdeck.operators.hosted.settings import Settings
@@ -41,9 +44,10 @@ _HASH = "quarterdeck.dev/kubeconfig-hash"
 _PROFILE = "hypershift"
 
 
-def desired_namespace(cluster: Key) -> Object:
+def desired_namespace(cluster: Object) -> Object:
     """The namespace of the control plane."""
-    return {"metadata": {"name": control_plane_namespace(cluster), "labels": labels(cluster)}}
+    name = control_plane_namespace(key_of(cluster))
+    return {"metadata": {"name": name, "labels": namespace_labels(cluster)}}
 
 
 def desired_binding(cluster: Key, operator: Key, field_manager: str) -> Object:
@@ -58,23 +62,63 @@ def desired_binding(cluster: Key, operator: Key, field_manager: str) -> Object:
     }
 
 
-def desired_plane(cluster: Object, *, gate_on: bool) -> Object:
-    """The HostedControlPlane, whose spec has None for what has to be absent."""
-    key, spec = key_of(cluster), cluster["spec"]
-    image, version = checked_release(spec)
-    configuration = _without_nulls(spec.get("operatorConfiguration")) if gate_on else None
-    level_of(configuration)
-    namespace = control_plane_namespace(key)
-    return {
+class PlanePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The HostedControlPlane of a HostedCluster, and what is wrong with the HostedCluster."""
+
+    plane: Object
+    """Its spec has None for what has to be absent, and nothing for what is not known."""
+    faults: tuple[InvalidSpec, ...] = ()
+
+    @property
+    def knows_release(self) -> bool:
+        """Whether there is a valid release for the Deployment."""
+        return "releaseImage" in self.plane["spec"]
+
+
+def plan_plane(cluster: Object, current: Object | None, *, gate_on: bool) -> PlanePlan:
+    """The HostedControlPlane as it has to be; `current` is the one that exists.
+
+    A field of the HostedCluster that is not valid keeps its last valid value. All else is copied and
+    withdrawn as usual: an invalid release, say, must not keep a level that the gate forbids.
+    """
+    key, spec, faults = key_of(cluster), cluster["spec"], list[InvalidSpec]()
+    had: Object = (current or {}).get("spec") or {}
+    release: Object = {}
+    try:
+        release = _release(checked_release(spec))
+    except InvalidSpec as fault:
+        faults.append(fault)
+        last = {"image": had.get("releaseImage"), "version": had.get("releaseVersion")}
+        with suppress(InvalidSpec):
+            release = _release(checked_release({"release": last}))
+    configuration = None
+    if gate_on:
+        try:
+            configuration = _configuration(spec)
+        except InvalidSpec as fault:
+            faults.append(fault)
+            with suppress(InvalidSpec):
+                configuration = _configuration(had)
+    metadata = {"name": key.name, "namespace": control_plane_namespace(key), "labels": labels(key)}
+    plane = {
         "apiVersion": HOSTED_CONTROL_PLANES.api_version,
         "kind": HOSTED_CONTROL_PLANES.kind,
-        "metadata": {"name": key.name, "namespace": namespace, "labels": labels(key)},
-        "spec": {
-            "releaseImage": image,
-            "releaseVersion": version,
-            "operatorConfiguration": configuration,
-        },
+        "metadata": metadata,
+        "spec": release | {"operatorConfiguration": configuration},
     }
+    return PlanePlan(plane=plane, faults=tuple(faults))
+
+
+def _release(checked: tuple[str, str]) -> Object:
+    image, version = checked
+    return {"releaseImage": image, "releaseVersion": version}
+
+
+def _configuration(spec: Object) -> Any:
+    """The `operatorConfiguration` of a spec; InvalidSpec if it is not valid."""
+    configuration = _without_nulls(spec.get("operatorConfiguration"))
+    level_of(configuration)
+    return configuration
 
 
 def level_of(configuration: Object | None) -> str | None:

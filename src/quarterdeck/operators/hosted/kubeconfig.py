@@ -63,5 +63,6 @@ def _refused_fields(content: dict[str, Any]) -> Iterator[str]:
         for number, entry in enumerate(entries):
             inner = entry.get(singular) if isinstance(entry, dict) else None
             for field, why in refused.items():
-                if isinstance(inner, dict) and inner.get(field):
+                # What the reader of the file takes for a value: an empty object too.
+                if isinstance(inner, dict) and inner.get(field) not in (None, "", False):
                     yield f"{plural}[{number}].{singular}.{field} of its kubeconfig {why}"

@@ -1,6 +1,5 @@
 """What a HostedCluster gets: copied, kept as it is, refused, removed."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.integration.operators.hosted.management import (
     hosted_cluster,
 )
 
+from quarterdeck.api.meta import Object
 from quarterdeck.operators.hosted.names import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -26,8 +26,11 @@ from quarterdeck.testing.fault_proxy import FaultProxy, Hold, Late
 from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 from quarterdeck.testing.waiting import eventually, until
 
-Change = Callable[[], object]
 FIRST, SECOND = "current-context: first\n", "current-context: second\n"
+BINDING = "quarterdeck-hosted-control-plane"
+TOKEN = "automountServiceAccountToken"  # noqa: S105 - the name of a field
+UNLABELLED: Object = {"metadata": {"labels": None}}
+OTHER: Object = {"name": "operator", "image": "example.test/other:1", "args": ["--config=/x"]}
 VALID, APPLIED, AVAILABLE = "ValidConfiguration", "OperatorConfigurationApplied", "Available"
 
 
@@ -64,47 +67,72 @@ def test_a_level_goes_all_the_way_and_back(
     assert kept["spec"]["unknown"]["kept"][0] == 1
 
 
+BY_HAND: list[tuple[str, str, Object]] = [
+    (HCP, "harbour", {"spec": {"operatorConfiguration": configuration("Trace")}}),
+    (HCP, "harbour", {"spec": {"operatorConfiguration": {"added": {"x": 1}}}}),
+    (HCP, "harbour", {"spec": {"operatorConfiguration": None, "releaseImage": "x:1"}}),
+    (HCP, "harbour", UNLABELLED),
+    ("configmap", CONFIG_MAP, {"data": None}),
+    ("configmap", CONFIG_MAP, {"data": {"config.yaml": "spec: {operatorLogLevel: Trace}"}}),
+    ("configmap", CONFIG_MAP, UNLABELLED),
+    ("secret", KUBECONFIG, {"data": {"kubeconfig": "dXNlcnM6IFtdCg=="}}),
+    ("secret", KUBECONFIG, {"data": None}),
+    ("secret", KUBECONFIG, UNLABELLED),
+    ("deployment", DEPLOYMENT, {"spec": {"replicas": 0}}),
+    ("deployment", DEPLOYMENT, {"spec": {"template": {"spec": {"containers": [OTHER]}}}}),
+    ("deployment", DEPLOYMENT, {"spec": {"template": {"spec": {TOKEN: True}}}}),
+    ("deployment", DEPLOYMENT, {"spec": {"template": {"metadata": {"annotations": None}}}}),
+    ("deployment", DEPLOYMENT, UNLABELLED),
+    ("rolebinding", BINDING, {"subjects": None}),
+    ("rolebinding", BINDING, UNLABELLED),
+]
+"""What somebody writes into what the operator made: each is undone."""
+MADE = [
+    (HCP, "harbour"),
+    ("configmap", CONFIG_MAP),
+    ("secret", KUBECONFIG),
+    ("deployment", DEPLOYMENT),
+    ("rolebinding", BINDING),
+]
+
+
 def test_what_somebody_changes_by_hand_is_healed(
     management: Management, run_hosted: StartOperator
 ) -> None:
+    """By an edit, and by a deletion, of each object."""
     run_hosted()
     management.add("harbour", operatorConfiguration=configuration("Debug"))
     management.wait_condition("harbour", AVAILABLE, "True")
     place, objects = management.place("harbour"), management.objects
 
-    def patch_plane(patch: dict[str, object]) -> None:
-        objects.patch(HCP, "harbour", patch, namespace=place)
+    def content() -> dict[str, Any]:
+        """All that an administrator can see of it but who wrote what when."""
+        found = {kind: objects.find(kind, name, namespace=place) or {} for kind, name in MADE}
+        for it in found.values():
+            it.pop("status", None)
+            for field in ("apiVersion", "kind"):
+                it.pop(field, None)
+            meta = it.pop("metadata", {})
+            it["labels"] = {k: v for k, v in meta.get("labels", {}).items() if "quarterdeck" in k}
+        return found
 
-    def healed() -> bool:
-        plane = management.plane_of("harbour")
-        return bool(
-            plane
-            and plane["spec"].get("operatorConfiguration") == configuration("Debug")
-            and plane["spec"]["releaseImage"] == SIMULATED
-            and plane["metadata"].get("labels", {}).get(NAME_LABEL) == "harbour"
-            and "operatorLogLevel: Debug" in management.file("harbour")
-            and management.deployment("harbour")
-            and management.kubeconfig("harbour") == "{}"
-        )
-
-    assert healed()
-    changes: list[Change] = [
-        lambda: patch_plane({"spec": {"operatorConfiguration": configuration("Trace")}}),
-        lambda: patch_plane({"spec": {"operatorConfiguration": {"added": {"x": 1}}}}),
-        lambda: patch_plane({"spec": {"operatorConfiguration": None, "releaseImage": "x:1"}}),
-        lambda: patch_plane({"metadata": {"labels": None}}),
-        lambda: objects.delete(HCP, "harbour", namespace=place),
-        lambda: objects.patch("configmap", CONFIG_MAP, {"data": None}, namespace=place),
-        lambda: objects.delete("configmap", CONFIG_MAP, namespace=place),
-        lambda: objects.delete("secret", KUBECONFIG, namespace=place),
-        lambda: objects.delete("deployment", DEPLOYMENT, namespace=place),
-    ]
-    for number, change in enumerate(changes):
-        change()
-        eventually(healed, f"change {number} is healed")
+    wanted = content()
+    for kind, name, patch in BY_HAND:
+        objects.patch(kind, name, patch, namespace=place)
+        until(content, lambda it: it == wanted, f"{patch} of {kind} is healed")
+    for kind, name in MADE:
+        objects.delete(kind, name, namespace=place)
+        until(content, lambda it: it == wanted, f"{kind} is there again")
+    objects.patch("namespace", place, {"metadata": {"labels": {NAME_LABEL: None}}})
+    until(
+        lambda: objects.get("namespace", place)["metadata"]["labels"],
+        lambda it: it.get(NAME_LABEL) == "harbour",
+        "its namespace has its labels",
+    )
     management.configure("harbour", None)
     management.wait_level("harbour", None)
-    patch_plane({"spec": {"operatorConfiguration": configuration("Trace")}})
+    trace = {"spec": {"operatorConfiguration": configuration("Trace")}}
+    objects.patch(HCP, "harbour", trace, namespace=place)
     management.wait_copied("harbour", None)
 
 

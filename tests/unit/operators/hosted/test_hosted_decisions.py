@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,13 +21,15 @@ from quarterdeck.operators.hosted.desired import (
     desired_config_map,
     desired_deployment,
     desired_namespace,
-    desired_plane,
     kubeconfig_in,
     level_of,
+    plan_plane,
 )
 from quarterdeck.operators.hosted.names import (
+    UID_LABEL,
     check_namespace,
     control_plane_namespace,
+    is_left_over,
     is_namespace_of,
     labels,
 )
@@ -37,26 +40,35 @@ from quarterdeck.operators.hosted.status import applied, available, desired_stat
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MANAGER = "quarterdeck-hosted"
 KEY = Key("clusters", "harbour")
+UID = "6f1c2b0e-7a3d-4a52-9d58-3c1f0a9b7e11"
 
 
 def cluster(name: str = "harbour", namespace: str = "clusters", **spec: Any) -> Object:
     return {
-        "metadata": {"name": name, "namespace": namespace, "generation": 3},
+        "metadata": {"name": name, "namespace": namespace, "generation": 3, "uid": UID},
         "spec": {"release": {"image": "registry.example.test/quarterdeck:0.1.0"}} | spec,
     }
 
 
 def plane(**spec: Any) -> Object:
     """The HostedControlPlane of a cluster, as the server returns it."""
-    made = desired_plane(cluster(**spec), gate_on=True)
+    made = desired_plane(cluster(**spec))
     made["metadata"]["uid"] = "1"
     return made
 
 
-def namespace(owner: str = MANAGER, key: Key = KEY, **more: Any) -> Object:
-    fields: Object = {"f:metadata": {"f:labels": {f"f:{name}": {} for name in labels(key)}}}
-    entry = {"manager": owner, "operation": "Apply", "fieldsV1": fields}
-    made = desired_namespace(key)
+def desired_plane(cluster: Object, *, gate_on: bool = True) -> Object:
+    """The HostedControlPlane of a cluster without a fault."""
+    plan = plan_plane(cluster, None, gate_on=gate_on)
+    assert not plan.faults
+    return plan.plane
+
+
+def namespace(uid: str = UID, owner: str = MANAGER, **more: Any) -> Object:
+    """The namespace of the cluster of this uid, labelled by this manager."""
+    made = desired_namespace(cluster() | {"metadata": cluster()["metadata"] | {"uid": uid}})
+    fields: Object = {"f:metadata": {"f:labels": {f"f:{it}": {} for it in made["metadata"]["labels"]}}}
+    entry = {"manager": owner, "operation": "Update", "fieldsV1": fields}
     made["metadata"] |= {"managedFields": [entry], **more}
     return made
 
@@ -83,18 +95,39 @@ def test_the_namespace_is_named_after_the_hosted_cluster(key: Key, name: str) ->
     assert control_plane_namespace(key) == name
 
 
-def test_a_namespace_is_its_own_only_if_this_operator_wrote_the_labels() -> None:
-    assert is_namespace_of(namespace(), KEY, MANAGER)
-    assert not is_namespace_of(namespace("kubectl"), KEY, MANAGER)
-    assert not is_namespace_of(namespace(key=Key("clusters", "other")), KEY, MANAGER)
-    assert not is_namespace_of({"metadata": {"name": "clusters-harbour"}}, KEY, MANAGER)
+def test_a_namespace_is_its_own_only_if_it_has_its_uid() -> None:
+    """Whoever wrote to it since: the server forgets after ten managers who created it."""
+    mine = cluster()
+    assert is_namespace_of(namespace(), mine)
+    assert is_namespace_of(namespace(managedFields=[]), mine)
+    assert is_namespace_of(namespace(labels={UID_LABEL: UID}), mine)
+    assert not is_namespace_of(namespace("another"), mine)
+    assert not is_namespace_of(namespace(labels=labels(KEY)), mine)
+    assert not is_namespace_of({"metadata": {"name": "clusters-harbour"}}, mine)
+
+
+@pytest.mark.parametrize(
+    ("found", "live", "left"),
+    [
+        pytest.param(namespace("earlier"), None, True, id="nobody needs it"),
+        pytest.param(namespace("earlier"), cluster(), True, id="its successor has another uid"),
+        pytest.param(namespace(), cluster(), False, id="in use"),
+        pytest.param(namespace("earlier", owner="velero"), None, False, id="restored by others"),
+        pytest.param(namespace("earlier", managedFields=[]), None, False, id="nobody knows by whom"),
+        pytest.param(
+            namespace("earlier", labels={UID_LABEL: "earlier"}), None, False, id="of nobody"
+        ),
+    ],
+)
+def test_which_namespace_is_left_over(found: Object, live: Object | None, left: bool) -> None:
+    assert is_left_over(found, KEY, live, MANAGER) is left
 
 
 @pytest.mark.parametrize(
     ("name", "found", "why"),
     [
         pytest.param("x" * 63, None, "72 characters; choose", id="too long"),
-        pytest.param("harbour", namespace("kubectl"), "is not its own", id="of others"),
+        pytest.param("harbour", namespace("other"), f"not its own.*{UID_LABEL}={UID}", id="others"),
         pytest.param(
             "harbour", namespace(deletionTimestamp="2026-01-02T03:04:05Z"), "wait", id="going"
         ),
@@ -104,12 +137,12 @@ def test_a_namespace_that_cannot_be_had_is_refused(
     name: str, found: Object | None, why: str
 ) -> None:
     with pytest.raises(InvalidSpec, match=why):
-        check_namespace(cluster(name), found, MANAGER)
+        check_namespace(cluster(name), found)
 
 
 def test_a_namespace_of_63_characters_is_fine() -> None:
-    check_namespace(cluster("x" * 54), None, MANAGER)
-    check_namespace(cluster(), namespace(), MANAGER)
+    check_namespace(cluster("x" * 54), None)
+    check_namespace(cluster(), namespace())
 
 
 @pytest.mark.parametrize(
@@ -151,16 +184,16 @@ def test_which_release_reads_a_configuration_file(version: str, reads: bool) -> 
 
 def test_a_plane_is_unset_where_the_cluster_is_or_the_gate_is_off() -> None:
     asking = cluster(operatorConfiguration=configured("Debug"))
-    with_gate = desired_plane(asking, gate_on=True)["spec"]["operatorConfiguration"]
+    with_gate = desired_plane(asking)["spec"]["operatorConfiguration"]
     assert with_gate == configured("Debug")
     assert desired_plane(asking, gate_on=False)["spec"]["operatorConfiguration"] is None
-    assert desired_plane(cluster(), gate_on=True)["spec"]["operatorConfiguration"] is None
+    assert desired_plane(cluster())["spec"]["operatorConfiguration"] is None
 
 
 def test_a_plane_gets_no_nulls() -> None:
     """The server drops them from a merge patch, so each look would find a difference."""
     asking = {"a": {"b": None, "c": [1, None, {"d": None, "e": 0}]}, "clusterVersionOperator": None}
-    made = desired_plane(cluster(operatorConfiguration=asking), gate_on=True)
+    made = desired_plane(cluster(operatorConfiguration=asking))
     assert made["spec"]["operatorConfiguration"] == {"a": {"c": [1, {"e": 0}]}}
 
 
@@ -183,8 +216,40 @@ def test_the_file_is_what_the_hosted_operator_reads(level: str) -> None:
 
 @pytest.mark.parametrize("level", ["Loud", "debug", 3, [], {"a": 1}, True, "Debug\nkind: X"])
 def test_what_is_no_level_is_in_no_file(level: Any) -> None:
-    with pytest.raises(InvalidSpec, match=r"operatorLogLevel: .*choose one of Normal, Debug"):
-        desired_plane(cluster(operatorConfiguration=configured(level)), gate_on=True)
+    plan = plan_plane(cluster(operatorConfiguration=configured(level)), None, gate_on=True)
+    (fault,) = plan.faults
+    assert re.search(r"operatorLogLevel: .*choose one of Normal, Debug", str(fault))
+    assert plan.plane["spec"]["operatorConfiguration"] is None
+
+
+NO_RELEASE: Object = {"release": {"image": "a b"}}
+
+
+def test_what_is_invalid_keeps_its_last_value_and_all_else_goes_on() -> None:
+    """The gate, and what is unset, count whatever else is wrong."""
+    had = plane(operatorConfiguration=configured("Trace"))
+    louder = cluster(**NO_RELEASE, operatorConfiguration=configured("Debug"))
+    plan = plan_plane(louder, had, gate_on=True)
+    assert plan.plane["spec"] == had["spec"] | {"operatorConfiguration": configured("Debug")}
+    assert "spec.release.image: 'a b'" in str(plan.faults[0])
+    off = plan_plane(louder, had, gate_on=False).plane["spec"]
+    assert off == had["spec"] | {"operatorConfiguration": None}
+    unset = plan_plane(cluster(**NO_RELEASE), had, gate_on=True).plane["spec"]
+    assert unset["operatorConfiguration"] is None
+    wrong = cluster(**NO_RELEASE, operatorConfiguration=configured("Loud"))
+    kept = plan_plane(wrong, had, gate_on=True)
+    assert kept.plane["spec"] == had["spec"]
+    assert len(kept.faults) == 2
+    assert plan_plane(wrong, had, gate_on=False).plane["spec"]["operatorConfiguration"] is None
+
+
+def test_what_somebody_made_of_the_plane_is_no_last_value() -> None:
+    spoilt: Object = {"spec": {"releaseImage": "a\nb", "operatorConfiguration": configured("Loud")}}
+    wrong = cluster(**NO_RELEASE, operatorConfiguration=configured("Louder"))
+    plan = plan_plane(wrong, spoilt, gate_on=True)
+    assert plan.plane["spec"] == {"operatorConfiguration": None}
+    assert not plan.knows_release
+    assert plan_plane(cluster(), spoilt, gate_on=True).knows_release
 
 
 @given(st.text())

@@ -43,6 +43,15 @@ HOSTILE = [
     pytest.param(
         f"a: &a {{{EXEC}}}\n{kubeconfig(user='<<: *a')}", "users[0].user.exec", id="an alias"
     ),
+    pytest.param(kubeconfig(user="exec: {}"), "users[0].user.exec", id="a program without a name"),
+    pytest.param(
+        f"{kubeconfig()}users: [{{name: u, user: {{{EXEC}}}}}]\n", "not one YAML", id="users twice"
+    ),
+    pytest.param(
+        kubeconfig().replace("users: [", f"users: [{{name: u, user: {{{EXEC}}}}}, "),
+        "users[0].user.exec",
+        id="a user twice",
+    ),
     pytest.param(kubeconfig(user="auth-provider: {name: gcp}"), "auth-provider", id="a provider"),
     pytest.param(
         kubeconfig(user="tokenFile: /proc/self/environ"), "tokenFile .* a file", id="file"
