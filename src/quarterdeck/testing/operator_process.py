@@ -22,9 +22,16 @@ from quarterdeck.testing.waiting import LIMIT, eventually
 class OperatorProcess:
     """A running `quarterdeck run`, its log and its probes."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, verbosity: int = 4) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        verbosity: int = 4,
+        program: Sequence[str] = ("-m", "quarterdeck"),
+    ) -> None:
+        """Start it; `program` is what Python runs, for another release than this one."""
         self.log = log
-        command = [sys.executable, "-m", "quarterdeck", f"--verbosity={verbosity}", "run"]
+        command = [sys.executable, *program, f"--verbosity={verbosity}", "run"]
         options = ["--log-format=json", "--probe-address=127.0.0.1:0", *arguments]
         with log.open("wb") as stream:
             self._process = subprocess.Popen(

@@ -78,7 +78,7 @@ RIGHTS_PERIOD = 0.2
 """Seconds until new rights are tried: API servers learn of a new binding a moment later."""
 RIGHTS_TIMEOUT = timedelta(seconds=30)
 """For how long after their creation missing rights are no fault."""
-LEFT_OVER_AGE = timedelta(seconds=30)
+LEFT_OVER_AGE = timedelta(seconds=15)
 """How old a namespace is before it can be one that nobody needs: a backup may be coming back."""
 
 _TO_CLUSTER = to_labelled(names.NAME_LABEL, namespace=names.NAMESPACE_LABEL)
@@ -265,8 +265,8 @@ class HostedClusters:
         """Delete a namespace that arrived after its HostedCluster was gone; None if there is none.
 
         A process that is cut off from the server may have sent the create long before. Nobody has
-        used such a namespace: it does not even have our binding. One with the binding stays, because
-        an administrator has removed the finalizer, or restored a backup.
+        used such a namespace: it does not even have our binding. One with the binding stays: an
+        administrator has removed the finalizer, or restored a backup.
         """
         namespace = self.namespaces.get(Key("", names.control_plane_namespace(key)))
         manager = self._manager.field_manager

@@ -78,8 +78,8 @@ class PlanePlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_plane(cluster: Object, current: Object | None, *, gate_on: bool) -> PlanePlan:
     """The HostedControlPlane as it has to be; `current` is the one that exists.
 
-    A field of the HostedCluster that is not valid keeps its last valid value. All else is copied and
-    withdrawn as usual: an invalid release, say, must not keep a level that the gate forbids.
+    A field of the HostedCluster that is not valid keeps its last valid value. All else is copied
+    and withdrawn as usual: an invalid release must not keep a level that the gate forbids.
     """
     key, spec, faults = key_of(cluster), cluster["spec"], list[InvalidSpec]()
     had: Object = (current or {}).get("spec") or {}

@@ -43,12 +43,11 @@ def is_namespace_of(namespace: Object, cluster: Object) -> bool:
 
     One of the same name that was deleted had another uid.
     """
-    return labels_of(namespace).get(UID_LABEL) == cluster["metadata"]["uid"]
+    uid: str = cluster["metadata"]["uid"]
+    return labels_of(namespace).get(UID_LABEL) == uid
 
 
-def is_left_over(
-    namespace: Object, key: Key, cluster: Object | None, field_manager: str
-) -> bool:
+def is_left_over(namespace: Object, key: Key, cluster: Object | None, field_manager: str) -> bool:
     """Whether this operator made the namespace for an earlier HostedCluster of this key.
 
     Nobody protects it, so the labels have to be by our own hand: a backup may bring them back.

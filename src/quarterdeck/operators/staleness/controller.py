@@ -20,10 +20,12 @@ from quarterdeck.kube import (
     Conflict,
     Forbidden,
     Invalid,
+    KubeError,
     NotFound,
     TooManyRequests,
     Unauthorized,
 )
+from quarterdeck.kube.cache import SHORT_OUTAGE
 from quarterdeck.kube.errors import denied_by_policy
 from quarterdeck.log import get_logger
 from quarterdeck.operators.staleness.decide import (
@@ -44,7 +46,7 @@ from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import named_leases
 from quarterdeck.operators.staleness.publish import Publisher
 from quarterdeck.operators.staleness.published import key_for
-from quarterdeck.operators.staleness.pulse import Pulse
+from quarterdeck.operators.staleness.pulse import Pulse, Standing, refuses_all_writes
 from quarterdeck.operators.staleness.renewals import Renewals
 from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.operators.staleness.sightings import Sightings, version_of
@@ -98,8 +100,8 @@ class Checker:
         self._sightings = Sightings()
         self._renewals = Renewals(manager)
         self._known: dict[str, Decision] = {}
-        pulse = Pulse(manager, self._grace, self._challenged)
-        manager.add_task("pulse", pulse.run, always=True)
+        self._pulse = Pulse(manager, self._grace, self._standing, publisher.write)
+        manager.add_task("pulse", self._pulse.run, always=True)
         self._cache.subscribe(self._remember)
 
     def _remember(self, change: Change[Object]) -> None:
@@ -125,15 +127,27 @@ class Checker:
         clock = self._manager.clock()
         return clock - min(self._denied.values(), default=(clock, ""))[0]
 
-    def _challenged(self) -> str | None:
-        """The name of an operator whose challenge stands."""
-        known = self._known.items()
-        return next((name for name, one in known if one.state is CheckState.CHALLENGED), None)
+    def _standing(self) -> Standing | None:
+        """The challenge with the first verdict; None if no challenge stands."""
+        found = [
+            Standing(name, self._verdict_in(name, one))
+            for name, one in self._known.items()
+            if one.state is CheckState.CHALLENGED
+        ]
+        return min(found, key=lambda it: it.due, default=None)
+
+    def _verdict_in(self, name: str, decision: Decision) -> float:
+        """The seconds until the verdict on a challenged operator can be written."""
+        if isinstance(decision, LookAgain):
+            return (decision.at - self._manager.now()).total_seconds()
+        return self._sightings.wait(name, self._manager.clock(), self._settings.interval)
 
     def _trouble(self) -> str:
         limit = self._manager.watch_grace_period
         if (silent := self._grace.silent_for(self._manager.clock())) > limit:
-            return f"no answer of the API server for {silent:.0f} s while a challenge stands"
+            why = self._pulse.trouble
+            said = f"no answer of the API server for {silent:.0f} s while a verdict is due"
+            return f"{said}: {why}" if why else said
         if self._denied_for() <= limit:
             return ""
         return f"{min(self._denied.values())[1]}, so nobody can be asked"
@@ -154,7 +168,7 @@ class Checker:
             decision = self._judge(obj)
         self._report(obj, decision)
         if isinstance(decision, Write):
-            if wait := self._wait_to_write(key.name):
+            if wait := self._wait_to_write(key.name, decision):
                 return Result(requeue_after=wait)
             return await self._carry_out(key.name)
         self._denied.pop(key.name, None)
@@ -164,16 +178,28 @@ class Checker:
             )
         return self._after(decision)
 
-    def _wait_for_grace(self) -> float:
+    def _wait_for_grace(self, *, verdict: bool = False) -> float:
         clock, wall = self._manager.clock(), self._manager.wall().timestamp()
-        # A request may succeed while the watch is still in back-off.
-        reached = clock if self._cache.lost_for else self._cache.watched_since
-        return self._grace.left(clock, wall, reached)
+        # A request may succeed while the watch is still in back-off. One that is only reopened is
+        # no outage: it may happen again and again.
+        lost = self._cache.lost_for > SHORT_OUTAGE
+        reached = clock if lost else self._cache.watched_since
+        return self._grace.left(clock, wall, reached, verdict=verdict)
 
-    def _wait_to_write(self, name: str) -> float:
-        """The seconds until a write to the object is allowed; 0 if it is now."""
+    def _wait_to_write(self, name: str, decision: Write) -> float:
+        """The seconds until this write to the object is allowed; 0 if it is now."""
         budget = self._sightings.wait(name, self._manager.clock(), self._settings.interval)
-        return max(self._wait_for_grace(), budget)
+        if self._server_decides():
+            return budget
+        return max(self._wait_for_grace(verdict=isinstance(decision, Verdict)), budget)
+
+    def _server_decides(self) -> bool:
+        """Whether our own writes have been refused for so long that only a verdict can tell.
+
+        The reason may be one that no operator has: a key store for ConfigMaps that is away.
+        """
+        refused = self._grace.refused_for(self._manager.clock())
+        return refused > self._settings.interval.total_seconds()
 
     async def _carry_out(self, name: str) -> Result:
         """Read the object from the server, decide again, and write.
@@ -191,8 +217,11 @@ class Checker:
         if not isinstance(decision, Write):
             return self._after(decision)
         # The machine may have slept, or the server been away, while we waited for the answers.
-        if wait := self._wait_to_write(name):
+        if wait := self._wait_to_write(name, decision):
             return Result(requeue_after=wait)
+        if self._server_decides() and await self._pulse.accepts_writes():
+            # Just now: operators have not answered yet.
+            return Result(requeue_after=self._wait_for_grace(verdict=True))
         # Noted before the request: the server may carry out a request whose answer is lost.
         began = self._manager.clock()
         self._sightings.note_write(name, began)
@@ -204,12 +233,19 @@ class Checker:
         except Conflict:
             self._sightings.write_refused(name, began)
             raise
-        except ApiError as error:
+        except KubeError as error:
+            if refuses_all_writes(error):
+                self._grace.refused(self._manager.clock(), again=True)
+            if not isinstance(error, ApiError):
+                raise
             if (why := cannot_write(error)) is not None:
                 self._denied.setdefault(name, (began, why))
                 self._sightings.write_refused(name, began)
             if why or refuses_object(error):
-                return self._after(self._refused(obj, decision, error))
+                later = self._refused(obj, decision, error)
+                if later.state is CheckState.CHALLENGED:
+                    self._known[name] = later
+                return self._after(later)
             raise
         self._denied.clear()
         alive = decision.evidence.alive

@@ -57,6 +57,8 @@ class Publisher:
         self._client = manager.replica_client
         self._began = 0.0
         self._refused = False
+        self._said = ""
+        """The trouble that was last published."""
         self._outdated: list[str] = []
         one = Selection(namespace=NAMESPACE, name=NAME)
         manager.declare(CONFIG_MAPS, "create", "patch", selection=one)
@@ -90,17 +92,23 @@ class Publisher:
             return ""
         return f"cannot watch the cluster operators: {cache.trouble or 'no answer'}"
 
-    async def _publish(self, trouble: str) -> None:
+    async def write(self) -> None:
+        """Publish the settings with the time of now; `KubeError` if the server refuses that."""
         now = self._manager.now()
-        ours: dict[str, str | None] = {self._own: entry(self._settings, now, trouble)}
+        ours: dict[str, str | None] = {self._own: entry(self._settings, now, self._said)}
         gone = dict.fromkeys(self._outdated)
         try:
-            try:
-                found: Object = await self._client.patch(
-                    CONFIG_MAPS, NAME, {"data": gone | ours}, NAMESPACE, field_manager=CHECKER
-                )
-            except NotFound:
-                found = await self._create(ours)
+            found: Object = await self._client.patch(
+                CONFIG_MAPS, NAME, {"data": gone | ours}, NAMESPACE, field_manager=CHECKER
+            )
+        except NotFound:
+            found = await self._create(ours)
+        self._outdated = outdated(found, now, self._own)
+
+    async def _publish(self, trouble: str) -> None:
+        self._said = trouble
+        try:
+            await self.write()
         except AlreadyExists:
             return  # Another checker has just created it; the next round patches it.
         except KubeError as error:
@@ -109,7 +117,6 @@ class Publisher:
             self._refused = True
             return
         self._refused = False
-        self._outdated = outdated(found, now, self._own)
 
     async def _create(self, data: dict[str, str | None]) -> Object:
         return await self._client.create(

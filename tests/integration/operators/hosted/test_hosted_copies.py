@@ -1,5 +1,6 @@
 """What a HostedCluster gets: copied, kept as it is, refused, removed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.integration.operators.hosted.management import (
 )
 
 from quarterdeck.api.meta import Object
+from quarterdeck.operators.hosted.desired import desired_namespace
 from quarterdeck.operators.hosted.names import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -28,7 +30,7 @@ from quarterdeck.testing.waiting import eventually, until
 
 FIRST, SECOND = "current-context: first\n", "current-context: second\n"
 BINDING = "quarterdeck-hosted-control-plane"
-TOKEN = "automountServiceAccountToken"  # noqa: S105 - the name of a field
+TOKEN = "automountServiceAccountToken"
 UNLABELLED: Object = {"metadata": {"labels": None}}
 OTHER: Object = {"name": "operator", "image": "example.test/other:1", "args": ["--config=/x"]}
 VALID, APPLIED, AVAILABLE = "ValidConfiguration", "OperatorConfigurationApplied", "Available"
@@ -310,6 +312,16 @@ def test_a_namespace_that_somebody_makes_in_between_is_not_taken(
     assert "deletionTimestamp" not in found
 
 
+def make_namespace(management: Management, name: str, manager: str) -> None:
+    """Create the namespace of a HostedCluster that is gone, as this field manager."""
+    gone = hosted_cluster(name, management.namespace)
+    gone["metadata"]["uid"] = "5a9d3e0c-0000-4000-8000-000000000000"
+    body = {"apiVersion": "v1", "kind": "Namespace", **desired_namespace(gone)}
+    path = f"/api/v1/namespaces?fieldManager={manager}"
+    answer = management.plane.requests().send("POST", path, json.dumps(body).encode())
+    assert answer.ok, answer.body
+
+
 STEPS = [
     ("patch", "hostedclusters"),
     ("create", "namespaces"),
@@ -334,8 +346,13 @@ def test_killed_after_each_of_its_writes_it_ends_where_it_would_have(
     fault_proxy: FaultProxy,
     tmp_path: Path,
 ) -> None:
-    """The server has the write, the operator no answer; the next process continues."""
+    """The server has the write, the operator no answer; the next process continues.
+
+    One write arrives after its HostedCluster is gone: the namespace that it makes goes too.
+    """
     objects, proxy = management.objects, fault_proxy
+    make_namespace(management, "late", "quarterdeck-hosted")
+    make_namespace(management, "restored", "velero")
     path = proxied(proxy, account, tmp_path)
     start = own_operators(management.plane, "hosted", "--hosted-releases=", account=path)
 
@@ -370,3 +387,6 @@ def test_killed_after_each_of_its_writes_it_ends_where_it_would_have(
     assert objects.find("secret", "kubeconfig")
     assert management.deployment("other")["metadata"]["uid"] == other
     assert management.condition("other", AVAILABLE)["status"] == "True"
+    late = management.place("late")
+    eventually(lambda: objects.find("namespace", late) is None, "the late namespace is gone", 90)
+    assert "deletionTimestamp" not in objects.get("namespace", management.place("restored"))

@@ -22,7 +22,8 @@ from quarterdeck.operators.hosted.names import CONFIG_MAP
 from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.audit import requests_by
 from quarterdeck.testing.namespaces import create_namespace
-from quarterdeck.testing.waiting import until
+from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.waiting import eventually, until
 
 pytestmark = [pytest.mark.slow, needs_bubblewrap]
 
@@ -203,6 +204,38 @@ def test_an_older_release_runs_beside_a_new_one_at_its_default(hosting: Hosting)
         assert " v=4" not in hosting.log(pod)
     management.wait_level("old", "Debug")
     management.configure("harbour", None)
+
+
+def arguments_of(hosting: Hosting, name: str, releases: Path) -> list[str]:
+    """The arguments of a hosted cluster version operator's container, for a process beside it."""
+    here = {
+        "--kubeconfig": hosting.hosted.kubeconfig_for(HOSTED_USER, ["system:masters"]),
+        "--releases": releases,
+    }
+    _, *args = hosting.pods(name)[0]["spec"]["containers"][0]["args"]
+    split = [arg.partition("=") for arg in args if not arg.startswith("--probe-address")]
+    return [f"{flag}{sign}{here.get(flag, value)}" for flag, sign, value in split]
+
+
+def test_a_program_that_does_not_know_the_option_runs_with_what_it_is_given(
+    hosting: Hosting, tmp_path: Path
+) -> None:
+    """And would not start with the arguments of a release that knows it."""
+    program = (str(Path(__file__).with_name("older_release.py")),)
+    releases = hosting.management.plane.layout.root.parent / "releases"
+    new = arguments_of(hosting, "harbour", releases)
+    assert [arg for arg in new if arg.startswith("--config=")]
+    refused = OperatorProcess(new, tmp_path / "new.log", program=program)
+    assert refused.wait() == 1
+    assert "No such option: --config" in refused.log.read_text()
+    old = arguments_of(hosting, "old", releases)
+    assert len(old) == len(new) - 1
+    process = OperatorProcess(old, tmp_path / "old.log", program=program, verbosity=2)
+    try:
+        eventually(lambda: process.get("/readyz")[0] == 200, "it is ready", LIMIT)
+        assert not process.lines(FIRST_LINE)
+    finally:
+        process.kill()
 
 
 def test_a_file_in_a_pod_that_is_spoilt_keeps_the_level_and_a_good_one_brings_the_next(

@@ -67,7 +67,9 @@ def desired_plane(cluster: Object, *, gate_on: bool = True) -> Object:
 def namespace(uid: str = UID, owner: str = MANAGER, **more: Any) -> Object:
     """The namespace of the cluster of this uid, labelled by this manager."""
     made = desired_namespace(cluster() | {"metadata": cluster()["metadata"] | {"uid": uid}})
-    fields: Object = {"f:metadata": {"f:labels": {f"f:{it}": {} for it in made["metadata"]["labels"]}}}
+    fields: Object = {
+        "f:metadata": {"f:labels": {f"f:{it}": {} for it in made["metadata"]["labels"]}}
+    }
     entry = {"manager": owner, "operation": "Update", "fieldsV1": fields}
     made["metadata"] |= {"managedFields": [entry], **more}
     return made
@@ -113,7 +115,9 @@ def test_a_namespace_is_its_own_only_if_it_has_its_uid() -> None:
         pytest.param(namespace("earlier"), cluster(), True, id="its successor has another uid"),
         pytest.param(namespace(), cluster(), False, id="in use"),
         pytest.param(namespace("earlier", owner="velero"), None, False, id="restored by others"),
-        pytest.param(namespace("earlier", managedFields=[]), None, False, id="nobody knows by whom"),
+        pytest.param(
+            namespace("earlier", managedFields=[]), None, False, id="nobody knows by whom"
+        ),
         pytest.param(
             namespace("earlier", labels={UID_LABEL: "earlier"}), None, False, id="of nobody"
         ),
