@@ -35,6 +35,8 @@ class Grace:
         """The first of the accepted writes that no verdict has ended."""
         self._accepted = 0
         """The pulses with an accepted write since the last long gap."""
+        self._counted = monotonic
+        """The last one of them."""
         self._refused_from: float | None = None
 
     def pulse(self, monotonic: float, wall: float) -> None:
@@ -48,8 +50,9 @@ class Grace:
         """Note that the server has accepted a write."""
         self.left(monotonic, wall)
         # Answers to several requests that hung come at once, and count once.
-        if not self._accepted or monotonic - self._pulse[0] >= PULSE_PERIOD / 2:
+        if not self._accepted or monotonic - self._counted >= PULSE_PERIOD:
             self._accepted += 1
+            self._counted = monotonic
         self._pulse = (monotonic, wall)
         self._refused_from = None
         if self._proved_from is None:

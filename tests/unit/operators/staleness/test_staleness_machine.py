@@ -1,8 +1,9 @@
 """Whatever operators, checkers and clocks do, in whatever order: what always holds.
 
 Operators die, answer all, answer in part, change their mind; three checkers look, wait with their
-plan in hand, write, are refused, start again; the clock goes on and jumps. The API server is the
-model in `model.py`, which an integration test compares with a real one.
+plan in hand, write, are refused, start again; the clock goes on and jumps; the storage is full for
+a while and refuses every write. The API server is the model in `model.py`, which an integration
+test compares with a real one.
 """
 
 from datetime import timedelta
@@ -36,6 +37,7 @@ from quarterdeck.operators.staleness.decide import (
     Write,
     decide,
 )
+from quarterdeck.operators.staleness.grace import PULSE_PERIOD, Grace
 from quarterdeck.operators.staleness.sightings import Sightings
 from quarterdeck.status.staleness_marks import (
     CHECKING_PREFIX,
@@ -48,6 +50,7 @@ from quarterdeck.status.staleness_marks import (
 
 P = 10
 INTERVAL = timedelta(seconds=P)
+GRACE = 8
 CHECKERS = st.integers(0, 2)
 SOME = st.sets(st.sampled_from(TYPES), min_size=1)
 STATUSES = st.sampled_from(["True", "False", "Unknown"])
@@ -61,6 +64,10 @@ def saying(one: Object, message: str | None) -> Object:
     """The condition with this message, or without any."""
     rest = {field: value for field, value in one.items() if field != "message"}
     return rest if message is None else rest | {"message": message}
+
+
+def is_marked(one: Object) -> bool:
+    return is_checking(text(one)) or is_verdict(one["status"], text(one))
 
 
 def text(one: Object) -> str:
@@ -81,6 +88,9 @@ class Machine(RuleBasedStateMachine):
         self.clock = 0.0  # the checkers' own, which never jumps
         self.writes: list[float] = []
         self.restarts: list[float] = []
+        self.graces = [Grace(GRACE, 0, 0) for _ in range(3)]
+        self.full_since: float | None = None
+        self.last_full = (-1000.0, -1000.0)  # the last time in which the storage was full
         self.alive = True
         self.name = OPERATOR
         self.forward = 0.0  # how far the server's clock has gone forward, in all
@@ -92,15 +102,49 @@ class Machine(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 1.5 * P))
     def time_passes(self, seconds: float) -> None:
-        self.server.pass_time(seconds)
-        self.forward += seconds
-        self.clock += seconds
+        while seconds > 0:
+            step = min(seconds, PULSE_PERIOD)
+            self.server.pass_time(step)
+            self.forward += step
+            self.clock += step
+            seconds -= step
+            for grace in self.graces:
+                self.pulse(grace)
+
+    def pulse(self, grace: Grace) -> None:
+        """As in `pulse.py`; a challenge of this interval is always about to end in a verdict."""
+        if not all(map(is_marked, self.watched())):
+            grace.pulse(self.clock, self.clock)
+        elif self.full_since is None:
+            grace.accepted(self.clock, self.clock)
+        else:
+            grace.refused(self.clock)
+
+    @rule()
+    def the_storage_is_full_or_has_space_again(self) -> None:
+        if self.full_since is None:
+            self.full_since = self.clock
+        else:
+            self.last_full = (self.full_since, self.clock)
+            self.full_since = None
 
     @rule(seconds=st.integers(-P, 3 * P))
     def the_servers_clock_jumps(self, seconds: int) -> None:
         self.server.pass_time(seconds)
         self.forward += max(0, seconds)
         self.back += max(0, -seconds)
+
+    @rule(seconds=st.floats(0, 4 * P), number=CHECKERS)
+    def the_storage_is_full_for_a_while_and_a_checker_writes_at_once(
+        self, seconds: float, number: int
+    ) -> None:
+        if self.full_since is None:
+            self.the_storage_is_full_or_has_space_again()
+        self.time_passes(seconds)
+        self.the_storage_is_full_or_has_space_again()
+        self.time_passes(0.1)
+        self.a_checker_looks(number)
+        self.a_checker_writes(number)
 
     # --- the operator
 
@@ -112,12 +156,12 @@ class Machine(RuleBasedStateMachine):
     def the_operator_writes_under_another_name(self, name: str) -> None:
         self.name = name
 
-    @precondition(lambda self: self.alive)
+    @precondition(lambda self: self.alive and self.full_since is None)
     @rule(kinds=SOME)
     def the_operator_puts_some_back(self, kinds: set[str]) -> None:
         self.operator_says({kind: self.wanted[kind] for kind in kinds if kind in self.wanted})
 
-    @precondition(lambda self: self.alive)
+    @precondition(lambda self: self.alive and self.full_since is None)
     @rule()
     def the_operator_puts_all_back(self) -> None:
         self.operator_says(self.wanted)
@@ -127,7 +171,7 @@ class Machine(RuleBasedStateMachine):
                 self.wanted[one["type"]].get("message"),
             ), "a live operator is not Unknown for longer than one answer"
 
-    @precondition(lambda self: self.alive)
+    @precondition(lambda self: self.alive and self.full_since is None)
     @rule(kinds=SOME, status=STATUSES, message=MESSAGES)
     def the_operator_has_news(self, kinds: set[str], status: str, message: str | None) -> None:
         news = {
@@ -138,7 +182,7 @@ class Machine(RuleBasedStateMachine):
         self.wanted |= news
         self.operator_says(news)
 
-    @precondition(lambda self: self.alive)
+    @precondition(lambda self: self.alive and self.full_since is None)
     @rule(kinds=SOME, reason=st.sampled_from(["This", "That"]))
     def the_operator_changes_a_reason_and_leaves_the_message(
         self, kinds: set[str], reason: str
@@ -193,9 +237,19 @@ class Machine(RuleBasedStateMachine):
             return
         self.plans[number] = None
         decision, version = plan
+        grace, verdict = self.graces[number], isinstance(decision, Verdict)
+        waits = grace.left(self.clock, self.clock, verdict=verdict)
         if self.memories[number].wait("it", self.clock, INTERVAL):
             return
+        if waits and grace.refused_for(self.clock) <= P:
+            return
+        if waits and self.full_since is None:
+            grace.accepted(self.clock, self.clock)  # the write before the write
+            return
         self.memories[number].note_write("it", self.clock)
+        if self.full_since is not None:
+            grace.refused(self.clock, again=True)
+            return
         try:
             assert self.server.update(CHECKER, decision.conditions, version), "changes nothing"
         except Stale:
@@ -210,11 +264,16 @@ class Machine(RuleBasedStateMachine):
         if isinstance(decision, Verdict):
             silent = self.forward - self.last_word
             assert silent > 2 * P - self.back, "the verdict says more than two intervals"
+            full, space = self.last_full
+            if space - full > GRACE + 2 * PULSE_PERIOD:
+                could = self.clock - space
+                assert could >= GRACE - PULSE_PERIOD, "no operator could answer in time"
 
     @rule(number=CHECKERS)
     def a_checker_starts_again(self, number: int) -> None:
         self.plans[number] = None
         self.memories[number] = Sightings()
+        self.graces[number] = Grace(GRACE, self.clock, self.clock)
         self.memories[number].record(self.server.get(), self.server.now, self.clock)
         self.restarts.append(self.clock)
 
@@ -222,6 +281,8 @@ class Machine(RuleBasedStateMachine):
     def a_dead_operator_is_found(self) -> None:
         """Within two intervals and one look, from when the clock is past all that is stamped."""
         self.alive = False
+        if self.full_since is not None:
+            self.the_storage_is_full_or_has_space_again()
         obj = self.server.get()
         stamps = [obj["metadata"]["creationTimestamp"]]
         stamps += [entry["time"] for entry in obj["metadata"]["managedFields"]]
@@ -232,6 +293,8 @@ class Machine(RuleBasedStateMachine):
         # forgotten what it saw, or a clock that jumped, costs one interval more.
         undisturbed = not self.restarts and not self.back and self.forward == self.clock
         limit = 2 * P + 5 if undisturbed else 3 * P + 4
+        # A refused write counts as one, because its answer may be lost.
+        limit += P + GRACE
         for _ in range(int(ahead) + limit):
             self.a_checker_looks(0)
             self.a_checker_writes(0)
