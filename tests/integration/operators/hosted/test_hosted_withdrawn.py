@@ -174,3 +174,30 @@ def test_one_of_two_that_want_a_namespace_at_once_gets_it(
     management.wait_gone(loser)
     assert "deletionTimestamp" not in management.objects.get("namespace", place)["metadata"]
     assert management.condition(winner, AVAILABLE)["status"] == "True"
+
+
+def test_a_binding_to_another_role_is_reported_until_it_is_gone(
+    management: Management, run_hosted: StartOperator
+) -> None:
+    """Somebody puts one of our name into the namespace: a binding's role cannot be changed."""
+    process = run_hosted()
+    objects = management.objects
+    management.add("harbour")
+    management.wait_condition("harbour", AVAILABLE, "True")
+    process.kill()
+    place, name = management.place("harbour"), "quarterdeck-hosted-control-plane"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": place},
+        "roleRef": role,
+    }
+    objects.delete("rolebinding", name, namespace=place)
+    objects.apply(binding)
+    run_hosted()
+    management.wait_condition("harbour", VALID, "False", "roleRef")
+    objects.delete("rolebinding", name, namespace=place)
+    management.set_level("harbour", "Debug")
+    management.wait_level("harbour", "Debug")
+    management.wait_condition("harbour", VALID, "True")
