@@ -71,8 +71,11 @@ def is_stale(
     others = [one for one in watched if not is_verdict(one.status, one.message)]
     if not with_verdict or keep_upgradeable_false is False:
         return bool(with_verdict) and not others
+    if keep_upgradeable_false:
+        return all(map(_forbids_upgrades, others))
+    # A challenge on it is by a checker that does not keep it.
     return all(
-        _forbids_upgrades(one) and (keep_upgradeable_false or _precedes(one, with_verdict))
+        _forbids_upgrades(one) and not is_checking(one.message) and _precedes(one, with_verdict)
         for one in others
     )
 
@@ -96,7 +99,7 @@ def depends_on_keeping(conditions: Iterable[_ConditionLike]) -> bool:
 
 
 def _forbids_upgrades(one: _ConditionLike) -> bool:
-    return (one.type, one.status) == ("Upgradeable", "False") and not is_checking(one.message)
+    return (one.type, one.status) == ("Upgradeable", "False")
 
 
 def _precedes(one: _ConditionLike, with_verdict: Iterable[_ConditionLike]) -> bool:

@@ -97,7 +97,7 @@ class Checker:
         self._grace = Grace(
             settings.grace.total_seconds(), manager.clock(), manager.wall().timestamp()
         )
-        self._sightings = Sightings()
+        self._sightings = Sightings(keep_upgradeable_false=settings.keep_upgradeable_false)
         self._renewals = Renewals(manager)
         self._known: dict[str, Decision] = {}
         self._pulse = Pulse(manager, self._grace, self._standing, publisher.write)

@@ -101,11 +101,7 @@ def evidence_of(
 ) -> Evidence:
     """The evidence in the object and in what this checker has seen of it before."""
     found = tuple(conditions_of(obj))
-    watched = tuple(
-        one
-        for one in found
-        if not (keep_upgradeable_false and (one.type, one.status) == ("Upgradeable", "False"))
-    )
+    watched = watched_of(found, keep_upgradeable_false=keep_upgradeable_false)
     writes = tuple(condition_writes(obj))
     proofs = [*_proofs(obj, watched, writes, now)]
     proofs += [lease] if lease else []
@@ -151,6 +147,17 @@ def conditions_of(obj: Object) -> Iterator[WatchedCondition]:
             last_transition_time=parse_time(entry.get("lastTransitionTime")),
             mark=_mark(status, message),
         )
+
+
+def watched_of(
+    found: Iterable[WatchedCondition], *, keep_upgradeable_false: bool
+) -> tuple[WatchedCondition, ...]:
+    """Those of the conditions that a checker marks."""
+    return tuple(
+        one
+        for one in found
+        if not (keep_upgradeable_false and (one.type, one.status) == ("Upgradeable", "False"))
+    )
 
 
 def has_managed_fields(obj: Object) -> bool:

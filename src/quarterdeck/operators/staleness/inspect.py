@@ -47,13 +47,14 @@ async def explain(
         assumed = replace(assumed, keep_upgradeable_false=keep_upgradeable_false)
     lease = await _lease(client, obj)
     now = client.now()
+    sightings = Sightings(keep_upgradeable_false=assumed.keep_upgradeable_false)
     case = Case(
         object=obj,
         now=now,
         interval=assumed.interval,
         keep_upgradeable_false=assumed.keep_upgradeable_false,
         lease=lease,
-        seen=Sightings().record(obj, now),
+        seen=sightings.record(obj, now),
     )
     return explanation(
         name,

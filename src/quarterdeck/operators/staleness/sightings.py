@@ -21,6 +21,7 @@ from quarterdeck.operators.staleness.evidence import (
     conditions_of,
     has_managed_fields,
     raw_conditions,
+    watched_of,
 )
 from quarterdeck.status.staleness_marks import original, recorded_status
 from quarterdeck.status.writers import condition_writes
@@ -53,7 +54,9 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
 class Sightings:
     """The records of all objects, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_upgradeable_false: bool = False) -> None:
+        """With the option, an Upgradeable=False has no mark although all that can have one do."""
+        self._keep_upgradeable_false = keep_upgradeable_false
         self._seen: dict[str, _Memory] = {}
 
     def record(self, obj: Object, now: datetime, clock: float | None = None) -> Sighting:
@@ -72,7 +75,8 @@ class Sightings:
             # that this older version does not have yet is not gone.
             memory = before
         else:
-            memory = self._seen[meta["name"]] = _remembered(obj, before, now, clock)
+            keep = self._keep_upgradeable_false
+            memory = self._seen[meta["name"]] = _remembered(obj, before, now, clock, keep)
         return Sighting(
             _at(memory.alive, now, clock),
             _at(memory.all_marked, now, clock),
@@ -106,7 +110,9 @@ class Sightings:
         self._seen.pop(name, None)
 
 
-def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float) -> _Memory:
+def _remembered(
+    obj: Object, before: _Memory | None, now: datetime, clock: float, keep_upgradeable_false: bool
+) -> _Memory:
     text = _operator_text(obj)
     conditions = list(conditions_of(obj))
     marked = {one.type for one in conditions if one.mark}
@@ -127,7 +133,8 @@ def _remembered(obj: Object, before: _Memory | None, now: datetime, clock: float
         answered = {kind for kind in gone if not any(one.owns_message(kind) for one in asked)}
         said = clock if answered or text != before.text else before.alive
         alive = _latest(signs - before.signs, now, said, clock)
-    all_marked = bool(conditions) and len(marked) == len(conditions)
+    watched = watched_of(conditions, keep_upgradeable_false=keep_upgradeable_false)
+    all_marked = bool(watched) and all(one.mark for one in watched)
     stood = before is not None and before.all_marked is not None
     since = before.all_marked if before is not None and stood else clock
     return _Memory(

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from tests.integration.operators.staleness.board import OPERATOR, Board, conditions
+from tests.integration.operators.staleness.board import OPERATOR, TYPES, Board, conditions
 
 from quarterdeck.testing.operator_process import StartOperator
 from quarterdeck.testing.waiting import eventually
@@ -313,3 +313,15 @@ def test_many_missing_leases_are_one_line_each(
     # All were asked for before the challenge, and again before the verdict.
     told = [line["lease"] for line in process.lines("lease does not count")]
     assert sorted(told) == sorted(f"default/{one['name']}" for one in named)
+
+
+def test_a_dead_operator_is_given_up_and_its_upgradeable_is_kept(
+    board: Board, checker: StartOperator
+) -> None:
+    """By the checker that has asked it, which knows that this condition has no mark."""
+    board.create("dead", conditions(Upgradeable="False"))
+    checker(*UNHURRIED, "--keep-upgradeable-false")
+    kept = {"Upgradeable": ""}
+    wanted = [kept.get(kind, "verdict") for kind in TYPES]
+    eventually(lambda: board.marks("dead") == wanted, "it is given up but for one condition")
+    assert [event["reason"] for event in board.events("dead")] == ["OperatorStale"]

@@ -10,6 +10,7 @@ from tests.unit.operators.staleness.model import (
     START,
     TYPES,
     ModelServer,
+    changed,
     condition,
     stamp,
 )
@@ -44,9 +45,10 @@ def silent(one: Object) -> Object:
 class Checker:
     """A checker with its memory, and a clock of its own."""
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: ModelServer, *, keep: bool = False) -> None:
         self.server = server
-        self.memory = Sightings()
+        self.keep = keep
+        self.memory = Sightings(keep_upgradeable_false=keep)
         self.clock = 0.0
         self.writes: list[type] = []
 
@@ -57,13 +59,34 @@ class Checker:
     def act(self, obj: Object | None = None) -> Decision:
         obj = obj or self.server.get()
         seen = self.memory.record(obj, self.server.now, self.clock)
-        decision = decide(Case(object=obj, now=self.server.now, interval=INTERVAL, seen=seen))
+        decision = decide(
+            Case(
+                object=obj,
+                now=self.server.now,
+                interval=INTERVAL,
+                keep_upgradeable_false=self.keep,
+                seen=seen,
+            )
+        )
         if isinstance(decision, Write) and not self.memory.wait("it", self.clock, INTERVAL):
             self.server.update(CHECKER, decision.conditions)
             self.memory.note_write("it", self.clock)
             self.memory.record(self.server.get(), self.server.now, self.clock)
             self.writes.append(type(decision))
         return decision
+
+
+@pytest.mark.parametrize("upgradeable", ["False", "True"])
+def test_a_dead_operator_is_found_whose_upgradeable_is_kept(upgradeable: str) -> None:
+    """The checker waited for a mark on it, which it never sets: no verdict ever came."""
+    said = [condition(kind) for kind in TYPES]
+    server = ModelServer(changed(said, "Upgradeable", status=upgradeable))
+    checker = Checker(server, keep=True)
+    for _ in range(3 * P // 10):
+        checker.pass_time(10)
+        checker.act()
+    assert checker.writes == [Challenge, Verdict]
+    assert checker.act().state is CheckState.STALE
 
 
 def test_an_answer_that_only_removes_the_message_is_a_sign_of_life() -> None:

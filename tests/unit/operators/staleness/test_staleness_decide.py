@@ -407,6 +407,18 @@ def test_upgradeable_false_can_be_kept() -> None:
     assert server.condition("Available")["status"] == "Unknown"
 
 
+def test_upgradeable_false_is_kept_by_a_checker_that_gets_the_option_after_its_challenge() -> None:
+    """Its mark on that condition stays, and the others make the operator stale."""
+    server = four()
+    server.update(OPERATOR, changed(server.conditions, "Upgradeable", status="False"))
+    server.pass_time(10 * MINUTE + 1)
+    assert isinstance(act(server), Challenge)
+    server.pass_time(10 * MINUTE + 1)
+    assert isinstance(act(server, keep_upgradeable_false=True), Verdict)
+    assert server.condition("Upgradeable")["status"] == "False"
+    assert ask(server, keep_upgradeable_false=True).state is CheckState.STALE
+
+
 def test_a_renewed_lease_is_one_more_proof_of_life() -> None:
     server = four()
     server.pass_time(3600)

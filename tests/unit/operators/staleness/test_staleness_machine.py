@@ -78,13 +78,22 @@ def text(one: Object) -> str:
 class Machine(RuleBasedStateMachine):
     """One operator, three checkers, one API server."""
 
-    @initialize(types=SOME, statuses=STATUSES, message=MESSAGES, atomic=st.booleans())
-    def begin(self, types: set[str], statuses: str, message: str | None, atomic: bool) -> None:
+    @initialize(
+        types=SOME,
+        statuses=STATUSES,
+        message=MESSAGES,
+        atomic=st.booleans(),
+        keep=st.booleans(),
+    )
+    def begin(
+        self, types: set[str], statuses: str, message: str | None, atomic: bool, keep: bool
+    ) -> None:
+        self.keep = keep
         kinds = [*sorted(types), "Disabled"]
         self.wanted = {kind: saying(condition(kind, statuses), message) for kind in kinds}
         self.server = ModelServer(list(self.wanted.values()), atomic=atomic)
         self.plans: list[tuple[Write, int] | None] = [None] * 3
-        self.memories = [Sightings() for _ in range(3)]
+        self.memories = [Sightings(keep_upgradeable_false=keep) for _ in range(3)]
         self.clock = 0.0  # the checkers' own, which never jumps
         self.writes: list[float] = []
         self.restarts: list[float] = []
@@ -113,7 +122,7 @@ class Machine(RuleBasedStateMachine):
 
     def pulse(self, grace: Grace) -> None:
         """As in `pulse.py`; a challenge of this interval is always about to end in a verdict."""
-        if not all(map(is_marked, self.watched())):
+        if not all(map(is_marked, self.can_be_marked())):
             grace.pulse(self.clock, self.clock)
         elif self.full_since is None:
             grace.accepted(self.clock, self.clock)
@@ -223,7 +232,10 @@ class Machine(RuleBasedStateMachine):
     def decide(self, number: int) -> Decision:
         obj, now = self.server.get(), self.server.now
         seen = self.memories[number].record(obj, now, self.clock)
-        return decide(Case(object=obj, now=now, interval=INTERVAL, seen=seen))
+        keep = self.keep
+        return decide(
+            Case(object=obj, now=now, interval=INTERVAL, keep_upgradeable_false=keep, seen=seen)
+        )
 
     @rule(number=CHECKERS)
     def a_checker_looks(self, number: int) -> None:
@@ -272,7 +284,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=CHECKERS)
     def a_checker_starts_again(self, number: int) -> None:
         self.plans[number] = None
-        self.memories[number] = Sightings()
+        self.memories[number] = Sightings(keep_upgradeable_false=self.keep)
         self.graces[number] = Grace(GRACE, self.clock, self.clock)
         self.memories[number].record(self.server.get(), self.server.now, self.clock)
         self.restarts.append(self.clock)
@@ -299,13 +311,19 @@ class Machine(RuleBasedStateMachine):
             self.a_checker_looks(0)
             self.a_checker_writes(0)
             self.time_passes(1)
-        assert self.decide(0).state is CheckState.STALE
-        assert all(one["status"] == "Unknown" for one in self.watched())
+        if self.can_be_marked():
+            assert self.decide(0).state is CheckState.STALE
+        assert all(one["status"] == "Unknown" for one in self.can_be_marked())
 
     # --- what always holds
 
     def watched(self) -> list[Object]:
         return [one for one in self.server.conditions if one["type"] in TYPES]
+
+    def can_be_marked(self) -> list[Object]:
+        """The conditions that a checker watches: with the option, no Upgradeable=False."""
+        kept = ("Upgradeable", "False") if self.keep else ()
+        return [one for one in self.watched() if (one["type"], one["status"]) != kept]
 
     @invariant()
     def nothing_is_nested_and_everything_can_be_recovered(self) -> None:
