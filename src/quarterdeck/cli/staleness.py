@@ -119,7 +119,7 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
     show(
         answers_as_data(name, answers),
         output,
-        lambda: answers_as_text(name, answers, seconds, put_back=outcome.put_back),
+        lambda: answers_as_text(name, answers, seconds, outcome.aftermath),
     )
     sys.exit(0 if all(one.seconds is not None for one in answers) else 1)
 

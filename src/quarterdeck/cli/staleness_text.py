@@ -11,7 +11,7 @@ from quarterdeck.cli.durations import show_duration
 from quarterdeck.cli.output import readable, table
 from quarterdeck.operators.staleness.decide import CheckState
 from quarterdeck.operators.staleness.explain import StalenessExplanation
-from quarterdeck.operators.staleness.probe import ConditionAnswer
+from quarterdeck.operators.staleness.probe import Aftermath, ConditionAnswer
 from quarterdeck.terminal import cut
 
 _COLOURS = {CheckState.ALIVE: "green", CheckState.CHALLENGED: "yellow", CheckState.STALE: "red"}
@@ -67,13 +67,18 @@ def answers_as_data(name: str, answers: Sequence[ConditionAnswer]) -> dict[str, 
 
 
 def answers_as_text(
-    name: str, answers: Sequence[ConditionAnswer], timeout: float, *, put_back: bool = True
+    name: str,
+    answers: Sequence[ConditionAnswer],
+    timeout: float,
+    aftermath: Aftermath = Aftermath.PUT_BACK,
 ) -> str:
-    """The result of a probe for people; `put_back` means that the probe restored messages."""
+    """The result of a probe for people."""
     missing = [one.type for one in answers if one.seconds is None]
     limit = show_duration(timeout)
-    rest = "put back by us" if put_back else "put back by the operator right after that"
-    all_of_them = f"its messages are {rest if not put_back else 'put back'}"
+    rest = aftermath.value
+    all_of_them = f"its messages are {'put back' if aftermath is Aftermath.PUT_BACK else rest}"
+    if aftermath is Aftermath.GIVEN_UP:
+        all_of_them = f"it was {rest}"
     if not missing:
         slowest = max(one.seconds or 0.0 for one in answers)
         first = f"{name} answered in {_seconds(slowest)}"

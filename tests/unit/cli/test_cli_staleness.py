@@ -12,7 +12,7 @@ from quarterdeck.operators.staleness.explain import (
     StalenessExplanation,
     explanation,
 )
-from quarterdeck.operators.staleness.probe import ConditionAnswer
+from quarterdeck.operators.staleness.probe import Aftermath, ConditionAnswer
 from quarterdeck.operators.staleness.published import AssumedSettings
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
@@ -134,6 +134,8 @@ def test_times_in_the_future_are_shown_and_prove_nothing(message: str, wrote: st
 def test_an_answer_is_told(seconds: list[float | None], said: str, slowest: float | None) -> None:
     answers = [ConditionAnswer(kind, time) for kind, time in zip("AB", seconds, strict=True)]
     assert answers_as_text("dns", answers, 30).startswith(said)
+    given_up = answers_as_text("dns", answers, 30, Aftermath.GIVEN_UP).splitlines()[0]
+    assert ("given up by a checker meanwhile" in given_up) is (slowest is None)
     data = answers_as_data("dns", answers)
     assert (data["answered"], data["seconds"]) == (slowest is not None, slowest)
 

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
@@ -65,12 +66,24 @@ class ConditionAnswer(msgspec.Struct, frozen=True, rename="camel"):
     """None if it did not do so in time."""
 
 
+class Aftermath(StrEnum):
+    """Who ended the challenge on the conditions that were not answered in time."""
+
+    PUT_BACK = "put back by us"
+    ANSWERED_LATE = "put back by the operator right after that"
+    GIVEN_UP = "given up by a checker meanwhile"
+
+
 class ProbeResult(msgspec.Struct, frozen=True):
     """The operator's answers to a probe."""
 
     answers: list[ConditionAnswer]
-    put_back: bool
-    """Whether the probe restored messages, because the operator did not do so in time."""
+    aftermath: Aftermath
+
+    @property
+    def put_back(self) -> bool:
+        """Whether the probe restored messages, because the operator did not do so in time."""
+        return self.aftermath is Aftermath.PUT_BACK
 
 
 class Interrupted(Exception):  # noqa: N818 - reads as what happened
@@ -130,7 +143,7 @@ async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
             try:
                 await signals.or_signal(_watch_answers(client, obj, answered, began, timeout))
             finally:
-                put_back = await _put_back(client, before)
+                aftermath = await _put_back(client, before)
         except _SignalError:
             raise Interrupted(signals.number or 0, asked=asked) from None
     wanted = _types(obj)
@@ -139,7 +152,7 @@ async def probe(client: Client, name: str, timeout: float) -> ProbeResult:
             ConditionAnswer(one, round(answered[one], 3) if one in answered else None)
             for one in wanted
         ],
-        put_back,
+        aftermath,
     )
 
 
@@ -241,9 +254,9 @@ def _note(obj: Object, answered: dict[str, float], began: float) -> None:
             answered.setdefault(one.type, time.monotonic() - began)
 
 
-async def _put_back(client: Client, before: Object) -> bool:
-    """Remove the challenge that the operator left; True if there was any."""
-    name, changed = before["metadata"]["name"], False
+async def _put_back(client: Client, before: Object) -> Aftermath:
+    """Remove the challenge that the operator left, if there is any."""
+    name, found = before["metadata"]["name"], Aftermath.ANSWERED_LATE
     why: KubeError | None = None
     with suppress(TimeoutError):
         async with asyncio.timeout(PUT_BACK_TIMEOUT):
@@ -251,16 +264,18 @@ async def _put_back(client: Client, before: Object) -> bool:
                 try:
                     obj: Object = await client.get(PLAIN_CLUSTER_OPERATORS, name)
                     if obj["metadata"]["uid"] != before["metadata"]["uid"]:
-                        return changed
+                        return found
                     if challenged_by_probe(obj):
                         # The server may carry out a request whose answer is lost.
-                        changed = True
+                        found = Aftermath.PUT_BACK
                         obj = await _write(client, obj, restored(obj, before))
                     if (entries := given_back(obj, before)) is not None:
                         await _write_entries(client, obj, entries)
-                    return changed
+                    if any(one.mark is StalenessMark.VERDICT for one in conditions_of(obj)):
+                        return Aftermath.GIVEN_UP
+                    return found
                 except NotFound:
-                    return changed
+                    return found
                 except Conflict as error:
                     why = error  # try again at once
                 except (ConnectionFailed, ServerError, TooManyRequests) as error:
