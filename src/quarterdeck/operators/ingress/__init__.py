@@ -49,7 +49,10 @@ OPERATOR = Declaration(
         hints=(
             Hint(
                 "Send its IngressController `default` a request:",
-                ("--silent", "--header=Host: shop.example.com", "http://127.0.0.1:{http}/hello"),
+                (
+                    *("--silent", "--header", "Host: shop.example.com"),
+                    "http://127.0.0.1:{http}/hello",
+                ),
                 program="curl",
             ),
             Hint(
