@@ -71,7 +71,7 @@ def test_the_stories_of_the_document_can_be_followed(newcomer: Shell, tmp_path: 
             assert done.stdout.startswith("local2.info router-shop-")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_clusters_have_an_ingress_each_and_keep_their_ports(newcomer: Shell) -> None:
     try:
         first = newcomer.succeed("quarterdeck local up --ingress")
