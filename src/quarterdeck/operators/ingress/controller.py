@@ -32,6 +32,7 @@ from quarterdeck.operators.ingress.admission import (
     is_made_by,
     name_is_free,
     taken,
+    variables_fit,
 )
 from quarterdeck.operators.ingress.live_order import in_live_order
 from quarterdeck.operators.ingress.log_format import FormatChecks
@@ -40,7 +41,7 @@ from quarterdeck.operators.ingress.observed import Observed
 from quarterdeck.operators.ingress.operands import Operands, desired_config_map, desired_operands
 from quarterdeck.operators.ingress.parts import is_rolled_out
 from quarterdeck.operators.ingress.report import report
-from quarterdeck.operators.ingress.router_pod import logging_additions
+from quarterdeck.operators.ingress.router_pod import logging_additions, router_variables
 from quarterdeck.operators.ingress.settings import Settings
 from quarterdeck.operators.ingress.status import desired_status, is_refused_anew, refused_status
 from quarterdeck.status import Reporter
@@ -119,7 +120,9 @@ class IngressControllers:
         if not verdict.admitted:
             return verdict, None
         added = logging_additions(controller, self._settings)
-        verdict = await self._formats.admission(added.environment)
+        verdict = variables_fit(router_variables(controller, added, self._settings))
+        if verdict.admitted:
+            verdict = await self._formats.admission(added.environment)
         if not verdict.admitted:
             return verdict, added
         maps = (self.config_maps.get(Key(names.NAMESPACE, each)) for each in added.config_maps)

@@ -1,5 +1,6 @@
 """The objects of an IngressController, and which specs are refused."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import IngressController
 from quarterdeck.operators.ingress import names
 from quarterdeck.operators.ingress.admission import (
+    LONGEST_VARIABLE,
     admission,
     is_made_by,
     name_is_free,
     taken,
+    variables_fit,
 )
 from quarterdeck.operators.ingress.explain import LiveObjects, live_settings
 from quarterdeck.operators.ingress.live_order import in_live_order
@@ -294,3 +297,45 @@ def test_explain_reads_the_settings_of_the_operator_from_what_it_wrote(settings:
         deployment=made.deployment, config_maps=({"metadata": {"name": name}, "data": data},)
     )
     assert live_settings(Settings(), live) == settings
+
+
+def test_a_variable_with_which_no_process_starts_is_refused_with_its_field() -> None:
+    """The kernel counts bytes, and the name with its equals sign."""
+    room = LONGEST_VARIABLE - len("ROUTER_SYSLOG_FORMAT=")
+    assert variables_fit({"ROUTER_SYSLOG_FORMAT": "a" * room}).admitted
+    for value in ("a" * (room + 1), "\u00e9" * (room // 2 + 1)):
+        found = variables_fit({"POD": "short", "ROUTER_SYSLOG_FORMAT": value})
+        assert (found.admitted, found.reason) == (False, "InvalidSpec")
+        assert "spec.logging.access.httpLogFormat" in found.message
+        assert f"use at most {LONGEST_VARIABLE}" in found.message
+        assert len(found.message) < 300
+
+
+def test_the_kernel_really_has_that_limit() -> None:
+    for value, starts in (("a" * (LONGEST_VARIABLE - 2), True), ("a" * LONGEST_VARIABLE, False)):
+        environment = {"X": value}
+        if starts:
+            subprocess.run(["/bin/true"], env=environment, check=True)
+        else:
+            with pytest.raises(OSError, match="Argument list too long"):
+                subprocess.run(["/bin/true"], env=environment, check=True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["b,c=d", "b)", "b in (c)", " ", "b\nc", "x" * 64, "!b"],
+)
+def test_a_selector_cannot_become_another_one_on_the_way_to_the_router(value: str) -> None:
+    """It is passed as text, and commas, brackets and blanks mean something there."""
+    for field in ("routeSelector", "namespaceSelector"):
+        selectors: list[Object] = [
+            {"matchLabels": {"a": value}},
+            {"matchLabels": {value: "a"}},
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": [value]}]},
+        ]
+        for selector in selectors:
+            obj = ingress_controller()
+            obj["spec"][field] = selector
+            found = admission(typed(obj))
+            assert not found.admitted, selector
+            assert f"spec.{field}" in found.message
