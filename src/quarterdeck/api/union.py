@@ -10,6 +10,8 @@ The names of the types and the CEL rules follow from the fields, so a new type i
     union_rules(Destinations)   # syslog is required when type is Syslog, ...
 """
 
+from functools import cache
+
 import msgspec
 
 from quarterdeck.api.meta import Part
@@ -21,6 +23,7 @@ def union_types(members: type[Part]) -> list[str]:
     return sorted(_type_of(field.encode_name) for field in msgspec.structs.fields(members))
 
 
+@cache
 def union_member(members: type[Part], type_: str) -> str:
     """The name in Python of the field for a type; empty if there is none."""
     return next(
@@ -33,6 +36,7 @@ def union_member(members: type[Part], type_: str) -> str:
     )
 
 
+@cache
 def needs_parameters(members: type[Part], member: str) -> bool:
     """Whether a type cannot be chosen without its field, by the field's name in Python."""
     return any(

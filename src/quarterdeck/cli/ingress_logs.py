@@ -1,10 +1,12 @@
-"""`quarterdeck ingress logs`: the access lines of all pods of an IngressController."""
+"""`quarterdeck ingress logs`: the access lines of all pods of an IngressController.
 
-import asyncio
+`operators.ingress.read_lines` reads them; this module shows them.
+"""
+
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 import click
 import msgspec
@@ -15,12 +17,17 @@ from quarterdeck.terminal import visible
 
 if TYPE_CHECKING:
     from quarterdeck.kube import Client
+    from quarterdeck.operators.ingress.read_lines import Line
 
-_NAMESPACE = "openshift-ingress"
-_LABEL = "ingresscontroller.operator.openshift.io/deployment-ingresscontroller"
-_SIDECAR = "logs"
-_PAUSE = 1.0
-"""Seconds between two looks with --follow."""
+Form = Literal["columns", "json", "raw"]
+
+HEADER = (
+    "TIME                      CLIENT                 CODE     BYTES       TIME  BACKEND  REQUEST"
+)
+NEEDED_TO_READ = (
+    "it takes the right to list pods and to get pods/log in the namespace openshift-ingress"
+)
+INTERRUPTED = 130
 
 
 @click.command()
@@ -35,82 +42,70 @@ _PAUSE = 1.0
     help="Columns for people, an object for each line, or the lines as they are.",
 )
 @cluster_access
-def logs(
-    name: str, follow: bool, output: Literal["columns", "json", "raw"], ask: Callable[..., Any]
-) -> None:
+def logs(name: str, follow: bool, output: Form, ask: Callable[..., Any]) -> None:
     """Show the access lines of all pods of the IngressController NAME, in the order of time.
 
     A line in HAProxy's default format is shown in columns; a line in a format of your own is shown
-    as it is.
+    as it is. With --follow, pods that come later are read too, and the standard error tells when a
+    pod comes or goes.
+
+    The exit code is 0; 2 if there is nothing to read, or it cannot be read.
     """
+    from quarterdeck.kube import Forbidden
+    from quarterdeck.operators.ingress.read_lines import NoLines, follow_lines, present_lines
 
     async def question(client: "Client") -> None:
-        seen: dict[str, str] = {}
-        while True:
-            found = await new_lines(client, name, seen)
-            for line in found:
-                click.echo(shown(line, output))
-            sys.stdout.flush()
-            if not follow:
-                return
-            await asyncio.sleep(_PAUSE)
+        show = _Shown(output)
+        if not follow:
+            for line in await present_lines(client, name):
+                show(line)
+            return
+        async with aclosing(follow_lines(client, name, _note)) as lines:
+            async for line in lines:
+                show(line)
+                # Somebody waits for it, perhaps at the other end of a pipe.
+                sys.stdout.flush()
 
     try:
         ask(question)
+    except NoLines as error:
+        raise CommandFailed(str(error)) from None
+    except Forbidden as error:
+        raise CommandFailed(f"{error.message}; {NEEDED_TO_READ}") from None
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
-async def new_lines(client: "Client", name: str, seen: dict[str, str]) -> list[str]:
-    """The lines of all pods since the last look, by time; `seen` has the last time of each pod."""
-    from quarterdeck.api.meta import PODS
-    from quarterdeck.kube import NotFound
+class _Shown:
+    """Prints lines, and the header of the columns before the first one that has some."""
 
-    pods = (await client.list(PODS, _NAMESPACE, label_selector=f"{_LABEL}={name}")).items
-    if not pods and not seen:
-        raise CommandFailed(
-            f"the IngressController {name!r} has no pods in {_NAMESPACE}; all there are: "
-            "kubectl get ingresscontrollers --all-namespaces"
-        )
-    logging = [pod for pod in pods if _has_sidecar(pod)]
-    if not logging and not seen:
-        raise CommandFailed(
-            f"the pods of {name!r} have no container {_SIDECAR!r}: its access logs do not go to "
-            "a sidecar; set spec.logging.access.destination.type to Container"
-        )
-    found: list[tuple[str, str]] = []
-    for pod in logging:
-        pod_name = pod["metadata"]["name"]
-        path = f"/api/v1/namespaces/{_NAMESPACE}/pods/{pod_name}/log"
-        query = f"container={_SIDECAR}&timestamps=true"
-        if last := seen.get(pod_name):
-            query += f"&sinceTime={quote(last[:19] + 'Z')}"
-        try:
-            text = (await client.raw(f"{path}?{query}")).decode(errors="replace")
-        except NotFound:
-            continue
-        stamped = [tuple(line.split(" ", 1)) for line in text.splitlines() if " " in line]
-        fresh = [(when, line) for when, line in stamped if when > seen.get(pod_name, "")]
-        if fresh:
-            seen[pod_name] = fresh[-1][0]
-        found += fresh
-    return [line for _, line in sorted(found)]
+    def __init__(self, output: Form) -> None:
+        self._output = output
+        self._headed = False
+
+    def __call__(self, line: "Line") -> None:
+        from quarterdeck.haproxy.access_line import parse_access_line
+
+        if self._output == "columns" and not self._headed and parse_access_line(line.text):
+            click.echo(HEADER)
+            self._headed = True
+        click.echo(shown(line.text, self._output, line.pod))
 
 
-def shown(line: str, output: Literal["columns", "json", "raw"]) -> str:
-    """A line as it is printed."""
+def shown(line: str, output: Form, pod: str = "") -> str:
+    """A line of a pod as it is printed."""
     from quarterdeck.haproxy.access_line import parse_access_line
 
     parsed = None if output == "raw" else parse_access_line(line)
     if output == "json":
-        fields: object = parsed if parsed is not None else {"line": line}
-        return msgspec.json.encode(fields).decode()
+        fields = {"line": line} if parsed is None else msgspec.to_builtins(parsed)
+        return msgspec.json.encode({**({"pod": pod} if pod else {}), **fields}).decode()
     if parsed is None:
         return visible(line)
-    columns: Iterable[str] = (
-        parsed.time,
+    columns = (
+        f"{parsed.time:<24}",
         f"{parsed.client:<21}",
-        f"{parsed.status:>3}",
+        f"{parsed.status:>4}",
         f"{parsed.bytes:>8}",
         f"{parsed.milliseconds:>6} ms",
         f"{parsed.backend}/{parsed.server}",
@@ -120,6 +115,5 @@ def shown(line: str, output: Literal["columns", "json", "raw"]) -> str:
     return visible("  ".join(columns))
 
 
-def _has_sidecar(pod: dict[str, Any]) -> bool:
-    containers = (pod.get("spec") or {}).get("containers") or ()
-    return any(one.get("name") == _SIDECAR for one in containers)
+def _note(text: str) -> None:
+    click.echo(visible(text), err=True)

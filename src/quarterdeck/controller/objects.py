@@ -34,7 +34,7 @@ from quarterdeck.controller.metadata import as_plain, controller_of, fence, key_
 from quarterdeck.controller.ownership import as_applied
 from quarterdeck.controller.selection import ALL, Selection
 from quarterdeck.controller.uses import WRITES, Write
-from quarterdeck.kube import AlreadyExists, Cache, Change, Client, differences
+from quarterdeck.kube import AlreadyExists, Cache, Change, Client, covers, differences
 
 T = TypeVar("T", bound=TypedObject | Object)
 
@@ -73,8 +73,15 @@ class Objects(Handle[T]):
         self._declared("ensure")
         key = key_of(desired)
         current = seen if seen is not None else self.cache.get(key)
-        live = await self._created(desired, key) if current is None else as_plain(current)
         wanted = _digest(desired)
+        if current is None:
+            live, is_new = await self._created(desired, key)
+            # Nobody else has written to it, so the values alone tell whether it is as desired.
+            if is_new and covers(live, desired):
+                self._remember(key, live, wanted)
+                return live
+        else:
+            live = as_plain(current)
         if self._settled.get(key) == (_version(live), wanted):
             return live
         changed, left = differences(live, desired, self._manager)
@@ -131,8 +138,8 @@ class Objects(Handle[T]):
         if change.new is None:
             self._settled.pop(change.key, None)
 
-    async def _created(self, desired: Object, key: Key) -> Object:
-        """Create the object and return it; if it exists and is ours, return the existing one."""
+    async def _created(self, desired: Object, key: Key) -> tuple[Object, bool]:
+        """The object, and whether we created it now; it may exist already, and be ours."""
         try:
             made = await self._client.create(
                 self.resource, self._whole(desired), field_manager=self._manager
@@ -142,9 +149,9 @@ class Objects(Handle[T]):
             wanted, has = controller_of(desired), controller_of(found)
             if wanted is None or has is None or wanted.uid != has.uid:
                 raise
-            return as_plain(found)
+            return as_plain(found), False
         self._log.v(4).info("created", key=str(key))
-        return as_plain(made)
+        return as_plain(made), True
 
     async def _with_applied_fields(self, key: Key, live: Object) -> Object:
         """The object with the fields that we created recorded as applied by us."""

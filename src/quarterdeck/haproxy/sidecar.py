@@ -23,6 +23,7 @@ def rsyslog_conf(action: str = STANDARD_OUTPUT, directory: str = DIRECTORY) -> s
 
     - A message may have 16 KiB: the longest line has 8,192 bytes.
     - imuxsock expects no host name in a message unless it is told to; HAProxy sends one.
+    - A killed rsyslog leaves its stream socket behind; the next one could not listen there.
     - HAProxy's notices, which are more severe than access lines, are in the router's own output.
     - Messages of rsyslog itself go to the log, but do not count as access lines.
     """
@@ -32,7 +33,7 @@ global(maxMessageSize="16k")
 module(load="imuxsock" SysSock.Name="{directory}/rsyslog.sock" SysSock.RateLimit.Interval="0"
   SysSock.UseSpecialParser="off" SysSock.ParseHostname="on")
 module(load="imptcp")
-input(type="imptcp" path="{directory}/stream.sock")
+input(type="imptcp" path="{directory}/stream.sock" unlink="on")
 $ModLoad omuxsock
 $OMUxSockSocket {directory}/{CANARY_SOCKET_NAME}
 $ActionResumeInterval 1

@@ -253,6 +253,20 @@ class Client:
         request = HttpRequest(method="GET", path=path, accept=accept, any_form=True)
         return await self._transport.send(request, self._timeout)
 
+    async def text_lines(
+        self, path: str, query: Mapping[str, str], timeout: float
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a text that the server sends bit by bit, such as the log of a container.
+
+        The connection is closed after `timeout` seconds.
+        """
+        request = HttpRequest(method="GET", path=path, query=query, any_form=True)
+        splitter = LineSplitter()
+        async with self._transport.stream(request, timeout) as stream:
+            async for chunk in stream:
+                for line in splitter.feed(chunk).split(b"\n")[:-1]:
+                    yield line
+
     # --- writing
 
     async def create(self, resource: Resource[T], obj: T | Object, *, field_manager: str = "") -> T:

@@ -15,6 +15,7 @@ Secret with `data`, not `stringData`.
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -128,7 +129,7 @@ def _lacking(want: Any, have: Any, node: Tree, path: Path) -> Iterator[Path]:
         yield from _lacking_map(want, have or {}, node, path)
     elif not _is_leaf(node) and isinstance(want, list) and isinstance(have, list | None):
         yield from _lacking_items(want, have or [], node, path)
-    elif not (_identical(want, have) or _same(want, have, path)):
+    elif not _same(want, have, path):
         yield path
 
 
@@ -166,7 +167,7 @@ def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
     for key, subtree in node.items():
         if not key.startswith("k:"):
             continue
-        keys = msgspec.json.decode(key[2:])
+        keys = _keys(key[2:])
         missing = [name for name in keys if name not in item]
         if any(item[name] != keys[name] for name in keys if name in item):
             continue
@@ -176,6 +177,12 @@ def _owned_item(item: Any, node: Tree) -> tuple[Any, Tree] | None:
         if all(is_server_default(("ports", "*", name), keys[name]) for name in missing):
             best = keys, subtree
     return best
+
+
+@lru_cache(maxsize=4096)
+def _keys(text: str) -> Any:
+    """The keys, or the value, of an item in managedFields; the same ones come again and again."""
+    return msgspec.json.decode(text)
 
 
 def _is_item(item: Any, keys: Any) -> bool:
@@ -220,7 +227,7 @@ def _step(key: str, want: Any, have: Any) -> tuple[str, Any, Any]:
         wanted = want.get(name) if isinstance(want, dict) else None
         current = have.get(name) if isinstance(have, dict) else None
         return name, wanted, current
-    keys = msgspec.json.decode(name)
+    keys = _keys(name)
     items = have if isinstance(have, list) else []
     current = next((item for item in items if _is_item(item, keys)), None)
     wants = want if isinstance(want, list) else []
@@ -258,6 +265,8 @@ def _sorted_json(value: Any) -> bytes:
 
 def _same(want: Any, have: Any, path: Path) -> bool:
     """Whether the server stores the desired value as `have`; it may add defaults inside."""
+    if _identical(want, have):
+        return True
     if isinstance(want, dict):
         return isinstance(have, dict | None) and _same_map(want, have or {}, path)
     if isinstance(want, list):
@@ -282,6 +291,8 @@ def _same_map(want: Object, have: Object, path: Path) -> bool:
 
 
 def _contains(want: Any, have: Any, path: Path) -> bool:
+    if _identical(want, have):
+        return True
     if isinstance(want, dict) and isinstance(have, dict | None):
         have = have or {}
         return all(

@@ -115,6 +115,81 @@ def test_a_wrong_logging_is_refused_with_the_name_of_the_field(
     assert message in answer.json()["message"]
 
 
+def changed(destination: Object, **fields: Any) -> Object:
+    """Access logs to a destination with other parameters."""
+    member = destination["type"].lower()
+    return logging(destination | {member: {**destination.get(member, {}), **fields}})
+
+
+TO_SYSLOG = {"type": "Syslog", "syslog": SYSLOG}
+TO_CONTAINER = {"type": "Container"}
+TWO_COOKIES = [{"matchType": "Exact", "name": name, "maxLength": 9} for name in ("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        pytest.param(changed(TO_SYSLOG, port=0), "destination.syslog.port", id="port 0"),
+        pytest.param(changed(TO_SYSLOG, port=65536), "destination.syslog.port", id="port 65536"),
+        pytest.param(changed(TO_SYSLOG, maxLength=479), "destination.syslog.maxLength", id="479"),
+        pytest.param(changed(TO_SYSLOG, maxLength=4097), "destination.syslog.maxLength", id="4097"),
+        pytest.param(
+            changed(TO_SYSLOG, facility="local8"), "destination.syslog.facility", id="local8"
+        ),
+        pytest.param(
+            changed(TO_CONTAINER, maxLength=479), "destination.container.maxLength", id="short"
+        ),
+        pytest.param(
+            changed(TO_CONTAINER, maxLength=8193), "destination.container.maxLength", id="long"
+        ),
+        pytest.param(logging({"type": "Pigeon"}), "destination.type", id="no destination"),
+        pytest.param(
+            to_container(httpCaptureCookies=TWO_COOKIES), "httpCaptureCookies", id="two cookies"
+        ),
+        pytest.param(
+            cookie(matchType="Exact", name="a", maxLength=0),
+            "httpCaptureCookies[0].maxLength",
+            id="a cookie of no length",
+        ),
+        pytest.param(
+            cookie(matchType="Exact", name="a", maxLength=1025),
+            "httpCaptureCookies[0].maxLength",
+            id="a long cookie",
+        ),
+        pytest.param(
+            cookie(matchType="Suffix", name="a", maxLength=9),
+            "httpCaptureCookies[0].matchType",
+            id="no match type",
+        ),
+        pytest.param(to_container(logEmptyRequests="Maybe"), "logEmptyRequests", id="Maybe"),
+    ],
+)
+def test_a_value_out_of_its_range_is_refused_with_the_name_of_the_field(
+    home: ControlPlane, given: Object, field: str
+) -> None:
+    answer = tried(home, ingress_controller(logging=given))
+    assert answer.status == 422, answer.body
+    assert f"spec.logging.access.{field}: " in answer.json()["message"]
+
+
+FACILITIES = (
+    "kern user mail daemon auth syslog lpr news uucp cron auth2 ftp ntp audit alert cron2"
+    " local0 local1 local2 local3 local4 local5 local6 local7"
+)
+
+
+def test_the_ends_of_each_range_and_all_facilities_are_accepted(home: ControlPlane) -> None:
+    for given in (
+        *(changed(TO_SYSLOG, port=port) for port in (1, 65535)),
+        *(changed(TO_SYSLOG, maxLength=length) for length in (480, 4096)),
+        *(changed(TO_CONTAINER, maxLength=length) for length in (480, 8192)),
+        *(changed(TO_SYSLOG, facility=facility) for facility in FACILITIES.split()),
+        *(cookie(matchType="Exact", name="a", maxLength=length) for length in (1, 1024)),
+    ):
+        answer = tried(home, ingress_controller(logging=given))
+        assert answer.ok, answer.body
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -11,13 +11,17 @@ from quarterdeck.delivery.declaration import (
     Declaration,
     Deployed,
     Local,
+    LocalObjects,
     PayloadPart,
     PolicyRule,
     StaticPodDelivery,
 )
 
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|", re.MULTILINE)
-CLASSES = [Declaration, Deployed, Local, PayloadPart, PolicyRule, StaticPodDelivery]
+CLASSES = [
+    *(Declaration, Deployed, Local, LocalObjects),
+    *(PayloadPart, PolicyRule, StaticPodDelivery),
+]
 IN_WORDS = {"", (), "profiles", "in_payload", "local"}
 """Defaults that the page says in words, and fields with such a default."""
 

@@ -5,7 +5,7 @@ access lines, which no definition can check.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,6 +21,16 @@ from quarterdeck.operators.ingress.names import LOG_SOCKET
 LONGEST_NAME = 47
 """The name of a Service, `router-internal-` and the controller's, has at most 63 characters."""
 SOCKETS = ("stream", "datagram")
+LONGEST_VARIABLE = 128 * 1024 - 1
+"""Bytes of `NAME=value`: the kernel starts no process with a longer one."""
+_FIELDS = {
+    "ROUTER_SYSLOG_FORMAT": "spec.logging.access.httpLogFormat",
+    "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS": "spec.logging.access.httpCaptureHeaders.request",
+    "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS": "spec.logging.access.httpCaptureHeaders.response",
+    "ROUTE_LABELS": "spec.routeSelector",
+    "NAMESPACE_LABELS": "spec.namespaceSelector",
+}
+"""The fields from which variables of any length follow."""
 
 
 class Admission(msgspec.Struct, frozen=True):
@@ -120,6 +130,18 @@ RULES: tuple[Callable[[IngressController], None], ...] = (
 def selector(field: str, value: LabelSelectorPart | None) -> LabelSelector | None:
     """The selector in a field; raises `InvalidSpec` if it is not valid."""
     return selector_in(field, None if value is None else msgspec.to_builtins(value))
+
+
+def variables_fit(variables: Mapping[str, str]) -> Admission:
+    """Refuses what would give the router a variable with which it cannot start."""
+    for name, value in variables.items():
+        length = len(f"{name}={value}".encode())
+        if length > LONGEST_VARIABLE:
+            words = (
+                f"{length} bytes as the router's variable {name}: use at most {LONGEST_VARIABLE}"
+            )
+            return Admission(False, "InvalidSpec", f"{_FIELDS.get(name, 'spec')}: {words}")
+    return ADMITTED
 
 
 def name_is_free(controller: IngressController, rivals: Iterable[IngressController]) -> Admission:

@@ -32,14 +32,16 @@ from quarterdeck.operators.ingress.admission import (
     is_made_by,
     name_is_free,
     taken,
+    variables_fit,
 )
 from quarterdeck.operators.ingress.live_order import in_live_order
 from quarterdeck.operators.ingress.log_format import FormatChecks
+from quarterdeck.operators.ingress.logging.additions import Additions
 from quarterdeck.operators.ingress.observed import Observed
 from quarterdeck.operators.ingress.operands import Operands, desired_config_map, desired_operands
 from quarterdeck.operators.ingress.parts import is_rolled_out
 from quarterdeck.operators.ingress.report import report
-from quarterdeck.operators.ingress.router_pod import logging_additions
+from quarterdeck.operators.ingress.router_pod import logging_additions, router_variables
 from quarterdeck.operators.ingress.settings import Settings
 from quarterdeck.operators.ingress.status import desired_status, is_refused_anew, refused_status
 from quarterdeck.status import Reporter
@@ -100,28 +102,33 @@ class IngressControllers:
             controller = await self._finalizer.add_or_clean_up(controller)
         if controller is None:
             return DONE
-        verdict = await self._admission(controller)
+        verdict, added = await self._admission(controller)
         seen = self._observe(controller, verdict)
         if verdict.admitted:
-            await self._carry_out(seen, desired_operands(controller, self._settings))
+            await self._carry_out(seen, desired_operands(controller, self._settings, added))
             seen = self._observe(controller, verdict)
         return await self._write_status(seen)
 
-    async def _admission(self, controller: IngressController) -> Admission:
-        """Whether the spec can be carried out, by what it says, by HAProxy, and by who is there."""
+    async def _admission(self, controller: IngressController) -> tuple[Admission, Additions | None]:
+        """Whether the spec can be carried out, and what its logging adds to the pods.
+
+        By what the spec says, by HAProxy, and by the objects that are there.
+        """
         verdict = admission(controller)
         if verdict.admitted:
             verdict = name_is_free(controller, self._rivals(controller))
         if not verdict.admitted:
-            return verdict
+            return verdict, None
         added = logging_additions(controller, self._settings)
-        verdict = await self._formats.admission(added.environment)
+        verdict = variables_fit(router_variables(controller, added, self._settings))
+        if verdict.admitted:
+            verdict = await self._formats.admission(added.environment)
         if not verdict.admitted:
-            return verdict
+            return verdict, added
         maps = (self.config_maps.get(Key(names.NAMESPACE, each)) for each in added.config_maps)
         named = (obj for _, obj in self._named(controller.metadata.name))
         found = [*named, *(one for one in maps if one is not None)]
-        return taken(found, self._manager.field_manager)
+        return taken(found, self._manager.field_manager), added
 
     def _rivals(self, controller: IngressController) -> list[IngressController]:
         namespace = controller.metadata.namespace

@@ -13,15 +13,15 @@ from quarterdeck.haproxy.access_log import AccessLog, access_log
 from quarterdeck.haproxy.errors import CheckError, InvalidVariableError
 from quarterdeck.kube import Client, NotFound
 from quarterdeck.operators.ingress import names
-from quarterdeck.operators.ingress.admission import Admission, admission
+from quarterdeck.operators.ingress.admission import Admission, admission, variables_fit
 from quarterdeck.operators.ingress.explain import (
     IngressExplanation,
     LiveObjects,
     explanation,
-    with_live_image,
+    live_settings,
 )
 from quarterdeck.operators.ingress.log_format import checked
-from quarterdeck.operators.ingress.router_pod import logging_additions
+from quarterdeck.operators.ingress.router_pod import logging_additions, router_variables
 from quarterdeck.operators.ingress.sample_line import sample_line
 from quarterdeck.operators.ingress.settings import Settings
 
@@ -30,7 +30,7 @@ async def explain(
     controller: IngressController, live: LiveObjects | None = None, program: str = "haproxy"
 ) -> IngressExplanation:
     """The explanation of an IngressController, beside what runs in a cluster if that is given."""
-    settings = with_live_image(Settings(), live) if live else Settings()
+    settings = live_settings(Settings(), live) if live else Settings()
     verdict, log, line = admission(controller), None, None
     if verdict.admitted:
         verdict, log = await _checked(controller, settings, program)
@@ -64,7 +64,11 @@ async def _checked(
     controller: IngressController, settings: Settings, program: str
 ) -> tuple[Admission, AccessLog | None]:
     """HAProxy's verdict, and the access log; without HAProxy the verdict says so."""
-    variables = logging_additions(controller, settings).environment
+    added = logging_additions(controller, settings)
+    variables = added.environment
+    verdict = variables_fit(router_variables(controller, added, settings))
+    if not verdict.admitted:
+        return verdict, None
     try:
         log = access_log(variables)
         return await checked(variables, program), log

@@ -9,6 +9,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1 import INGRESS_CONTROLLERS, IngressController, PublishingType
 from quarterdeck.controller.metadata import owned_by
 from quarterdeck.operators.ingress import names
+from quarterdeck.operators.ingress.logging.additions import Additions
 from quarterdeck.operators.ingress.router_pod import desired_pod_template, logging_additions
 from quarterdeck.operators.ingress.settings import Settings
 
@@ -33,9 +34,11 @@ class Operands(msgspec.Struct, frozen=True, kw_only=True):
     ingress_class: Object
 
 
-def desired_operands(controller: IngressController, settings: Settings) -> Operands:
-    """The objects of an admitted IngressController."""
-    added = logging_additions(controller, settings)
+def desired_operands(
+    controller: IngressController, settings: Settings, added: Additions | None = None
+) -> Operands:
+    """The objects of an admitted IngressController; `added` is what its logging adds, if known."""
+    added = logging_additions(controller, settings) if added is None else added
     return Operands(
         deployment=desired_deployment(
             controller, desired_pod_template(controller, added, settings)

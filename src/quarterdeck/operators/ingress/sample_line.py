@@ -111,8 +111,8 @@ def _config(log: AccessLog, directory: Path) -> str:
         ),
         ("", lines.defaults),
         ("frontend public", (f"bind unix@{directory}/in accept-proxy", *lines.frontend)),
-        ("", ("default_backend be_http:shop:web",)),
-        ("backend be_http:shop:web", (f"server pod:web-1:http unix@{directory}/server",)),
+        ("", ("default_backend shop:web:80",)),
+        ("backend shop:web:80", (f"server s0 unix@{directory}/server",)),
     ]
     return "".join(
         (f"{head}\n" if head else "") + "".join(f"    {line}\n" for line in body)

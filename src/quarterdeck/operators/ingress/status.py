@@ -8,7 +8,7 @@ from quarterdeck.api.operator_v1 import IngressController, IngressControllerStat
 from quarterdeck.operators.ingress.access_logging import TYPE as LOGGING
 from quarterdeck.operators.ingress.access_logging import access_logging_ready
 from quarterdeck.operators.ingress.admission import Admission
-from quarterdeck.operators.ingress.health import condition, health
+from quarterdeck.operators.ingress.health import condition, degraded, health
 from quarterdeck.operators.ingress.names import POD_LABEL
 from quarterdeck.operators.ingress.observed import Observed
 from quarterdeck.operators.ingress.parts import admitted, available_replicas
@@ -48,8 +48,10 @@ def refused_status(
     controller: IngressController, reason: str, message: str, now: datetime
 ) -> IngressControllerStatus:
     """The status after the API server refused what the spec asks for."""
-    refused = Observed(controller=controller, admission=Admission(False, reason, message))
-    conditions = set_condition(controller.status.conditions, condition(admitted(refused)), now)
+    refused = admitted(Observed(controller=controller, admission=Admission(False, reason, message)))
+    conditions = tuple(controller.status.conditions)
+    for part in (refused, degraded([refused])):
+        conditions = set_condition(conditions, condition(part), now)
     return msgspec.structs.replace(
         controller.status,
         conditions=conditions,

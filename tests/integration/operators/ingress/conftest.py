@@ -58,3 +58,13 @@ def operator(
     operators = OwnOperators(tmp_path_factory.mktemp("ingress"))
     yield operators(control_plane, "ingress", *OPTIONS, account=account)()
     operators.kill()
+
+
+@pytest.fixture(scope="module")
+def real_operator(
+    node_agent: ControlPlane, account: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """An operator whose routers run."""
+    operators = OwnOperators(tmp_path_factory.mktemp("ingress"))
+    yield operators(node_agent, "ingress", account=account)()
+    operators.kill()

@@ -1,6 +1,8 @@
 """IngressControllers as an administrator sees and changes them, and their operator's writes."""
 
 import json
+import urllib.error
+import urllib.request
 from contextlib import suppress
 from typing import Any
 
@@ -188,3 +190,30 @@ class Routers:
 def as_text(obj: Object) -> str:
     """The object for kubectl."""
     return json.dumps(obj)
+
+
+def on_host(ports: list[int]) -> Object:
+    """A strategy with these ports of the machine."""
+    names = ("httpPort", "httpsPort", "statsPort")
+    return {"type": "HostNetwork", "hostNetwork": dict(zip(names, ports, strict=True))}
+
+
+def request(port: int, path: str, **headers: str) -> int:
+    """The status of a request to a port of this machine."""
+    return request_to("127.0.0.1", port, path, **headers)
+
+
+def request_to(address: str, port: int, path: str, **headers: str) -> int:
+    """The status of a request to an address of this machine."""
+    asked = urllib.request.Request(f"http://{address}:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def logs(plane: ControlPlane, name: str, container: str) -> list[str]:
+    """The lines of a container of a router, or of a pod."""
+    arguments = ("logs", name, f"--container={container}", f"--namespace={ROUTERS}")
+    return plane.kubectl(*arguments).stdout.splitlines()

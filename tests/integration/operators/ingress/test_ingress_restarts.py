@@ -64,11 +64,12 @@ def test_the_content_of_the_config_map_rolls_the_pods(
     until(lambda: routers.replica_sets("rolled"), lambda now: now and now != before, "new pods")
 
 
+@pytest.mark.parametrize("count", [12, pytest.param(500, marks=pytest.mark.soak)])
 def test_many_settle_with_exactly_the_writes_that_are_needed(
-    routers: Routers, start: StartOperator
+    routers: Routers, start: StartOperator, count: int
 ) -> None:
     """For each: finalizer, Deployment, Service, IngressClass, ConfigMap; then only its status."""
-    names = [f"many-{number}" for number in range(12)]
+    names = [f"many-{number}" for number in range(count)]
     for name in names:
         routers.apply(name, replicas=0, logging=to_container())
     before = len(routers.writes())

@@ -1,55 +1,19 @@
 """Routers as processes of `this-machine`, from the very Deployment that the operator wrote."""
 
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.http_backend import free_ports
 from tests.ingress_controllers import ROUTERS, to_container, to_syslog
-from tests.integration.operators.ingress.routers import Routers
+from tests.integration.operators.ingress.routers import Routers, logs, on_host, request
 from tests.integration.pods import needs_bubblewrap
 from tests.objects import config_map, pod
 
-from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators
+from quarterdeck.testing.operator_process import OperatorProcess
 from quarterdeck.testing.waiting import eventually, until
 
 pytestmark = needs_bubblewrap
-
-
-@pytest.fixture(scope="module")
-def real_operator(
-    node_agent: ControlPlane, account: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """An operator whose routers run."""
-    operators = OwnOperators(tmp_path_factory.mktemp("ingress"))
-    yield operators(node_agent, "ingress", account=account)()
-    operators.kill()
-
-
-def on_host(ports: list[int]) -> Object:
-    """A strategy with these ports of the machine."""
-    names = ("httpPort", "httpsPort", "statsPort")
-    return {"type": "HostNetwork", "hostNetwork": dict(zip(names, ports, strict=True))}
-
-
-def request(port: int, path: str, **headers: str) -> int:
-    """The status of a request to a port of this machine."""
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
-    try:
-        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
-def logs(plane: ControlPlane, name: str, container: str) -> list[str]:
-    """The lines of a container of a router, or of a pod."""
-    arguments = ("logs", name, f"--container={container}", f"--namespace={ROUTERS}")
-    return plane.kubectl(*arguments).stdout.splitlines()
 
 
 def test_a_request_has_a_line_in_the_output_of_the_sidecar(

@@ -20,7 +20,7 @@ from quarterdeck.operators.ingress.access_logging import access_logging_ready
 from quarterdeck.operators.ingress.admission import Admission
 from quarterdeck.operators.ingress.report import report
 from quarterdeck.operators.ingress.settings import Settings
-from quarterdeck.operators.ingress.status import desired_status, is_refused_anew
+from quarterdeck.operators.ingress.status import desired_status, is_refused_anew, refused_status
 from quarterdeck.status import find_condition
 
 SETTINGS = Settings()
@@ -284,3 +284,19 @@ def test_a_new_ingress_controller_is_not_at_the_release_yet() -> None:
     obj = ingress_controller(logging=to_container())
     obj["metadata"]["generation"] = 1
     assert not report([typed(obj)], SETTINGS).at_release_version
+
+
+def test_what_the_api_server_refuses_is_degraded_and_the_rest_stays() -> None:
+    """The pods that run are not touched by a spec that is refused."""
+    well, _ = after(0)
+    found = refused_status(
+        observed(status=well).controller, "Invalid", "tolerations[0]: change it", NOW
+    )
+    assert condition(found, "Admitted").message == "tolerations[0]: change it"
+    assert condition(found, "Degraded").message == "Admitted: tolerations[0]: change it"
+    assert condition(found, "Degraded").status == "True"
+    assert condition(found, "Available") == condition(well, "Available")
+    again = refused_status(
+        observed(status=found).controller, "Invalid", "tolerations[0]: change it", NOW
+    )
+    assert again == found

@@ -1,5 +1,6 @@
 """The objects of an IngressController, and which specs are refused."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -8,14 +9,25 @@ from tests.ingress_controllers import ingress_controller, logging, to_container,
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import IngressController
 from quarterdeck.operators.ingress import names
-from quarterdeck.operators.ingress.admission import admission, is_made_by, name_is_free, taken
+from quarterdeck.operators.ingress.admission import (
+    LONGEST_VARIABLE,
+    admission,
+    is_made_by,
+    name_is_free,
+    taken,
+    variables_fit,
+)
+from quarterdeck.operators.ingress.explain import LiveObjects, live_settings
 from quarterdeck.operators.ingress.live_order import in_live_order
+from quarterdeck.operators.ingress.local_default import local_objects
+from quarterdeck.operators.ingress.logging.additions import Additions
 from quarterdeck.operators.ingress.operands import (
     desired_config_map,
     desired_ingress_class,
     desired_operands,
     desired_service,
 )
+from quarterdeck.operators.ingress.router_pod import router_variables
 from quarterdeck.operators.ingress.settings import Settings
 
 SETTINGS = Settings(router_image="r:1")
@@ -231,3 +243,99 @@ def test_the_older_of_two_with_the_same_service_name_keeps_it() -> None:
     refused = name_is_free(made("a", 2), [made("internal-a", 1)])
     assert (refused.admitted, refused.reason) == (False, "NameTaken")
     assert "IngressController internal-a" in refused.message
+
+
+def test_the_default_of_a_local_cluster_is_admitted_and_logs_to_its_sidecar() -> None:
+    (obj,) = local_objects({"http": 21080, "https": 21443, "stats": 21936})
+    controller = typed(obj)
+    assert controller.metadata.name == "default"
+    assert admission(controller).admitted
+    router, sidecar = desired_operands(controller, SETTINGS).deployment["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert [one["hostPort"] for one in router["ports"]] == [21080, 21443, 21936]
+    assert "add" not in router["securityContext"]["capabilities"]
+    assert sidecar["name"] == "logs"
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables"),
+    [
+        pytest.param(SETTINGS, set(), id="neither, as delivered"),
+        pytest.param(
+            Settings(external_names=True), {"ROUTER_ALLOW_EXTERNAL_NAMES"}, id="external names"
+        ),
+        pytest.param(
+            Settings(external_names=True, loopback_backends=True),
+            {"ROUTER_ALLOW_EXTERNAL_NAMES", "ROUTER_ALLOW_LOOPBACK_BACKENDS"},
+            id="on this machine",
+        ),
+    ],
+)
+def test_what_routers_may_reach_is_a_setting_of_the_operator(
+    settings: Settings, variables: set[str]
+) -> None:
+    controller = typed(ingress_controller("it"))
+    made = router_variables(controller, Additions(), settings)
+    assert {name for name in made if "ALLOW" in name} == variables
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        Settings(router_image="r:2", omstdout=True),
+        Settings(router_image="r:3", external_names=True, loopback_backends=True),
+    ],
+)
+def test_explain_reads_the_settings_of_the_operator_from_what_it_wrote(settings: Settings) -> None:
+    """Otherwise it would tell of a roll-out that does not come."""
+    controller = typed(ingress_controller("it", logging=to_container()))
+    made = desired_operands(controller, settings)
+    ((name, data),) = made.config_maps.items()
+    live = LiveObjects(
+        deployment=made.deployment, config_maps=({"metadata": {"name": name}, "data": data},)
+    )
+    assert live_settings(Settings(), live) == settings
+
+
+def test_a_variable_with_which_no_process_starts_is_refused_with_its_field() -> None:
+    """The kernel counts bytes, and the name with its equals sign."""
+    room = LONGEST_VARIABLE - len("ROUTER_SYSLOG_FORMAT=")
+    assert variables_fit({"ROUTER_SYSLOG_FORMAT": "a" * room}).admitted
+    for value in ("a" * (room + 1), "\u00e9" * (room // 2 + 1)):
+        found = variables_fit({"POD": "short", "ROUTER_SYSLOG_FORMAT": value})
+        assert (found.admitted, found.reason) == (False, "InvalidSpec")
+        assert "spec.logging.access.httpLogFormat" in found.message
+        assert f"use at most {LONGEST_VARIABLE}" in found.message
+        assert len(found.message) < 300
+
+
+def test_the_kernel_really_has_that_limit() -> None:
+    for value, starts in (("a" * (LONGEST_VARIABLE - 2), True), ("a" * LONGEST_VARIABLE, False)):
+        environment = {"X": value}
+        if starts:
+            subprocess.run(["/bin/true"], env=environment, check=True)
+        else:
+            with pytest.raises(OSError, match="Argument list too long"):
+                subprocess.run(["/bin/true"], env=environment, check=True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["b,c=d", "b)", "b in (c)", " ", "b\nc", "x" * 64, "!b"],
+)
+def test_a_selector_cannot_become_another_one_on_the_way_to_the_router(value: str) -> None:
+    """It is passed as text, and commas, brackets and blanks mean something there."""
+    for field in ("routeSelector", "namespaceSelector"):
+        selectors: list[Object] = [
+            {"matchLabels": {"a": value}},
+            {"matchLabels": {value: "a"}},
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": [value]}]},
+        ]
+        for selector in selectors:
+            obj = ingress_controller()
+            obj["spec"][field] = selector
+            found = admission(typed(obj))
+            assert not found.admitted, selector
+            assert f"spec.{field}" in found.message

@@ -1,0 +1,45 @@
+"""The times of lines, as nodes write them: any zone, and any number of digits."""
+
+import pytest
+
+from quarterdeck.operators.ingress.read_lines import Line, by_time, is_access_line, whole_second
+
+
+@pytest.mark.parametrize(
+    ("time", "second"),
+    [
+        ("2026-11-17T20:21:54Z", "2026-11-17T20:21:54Z"),
+        ("2026-11-17T20:21:54.999999999Z", "2026-11-17T20:21:54Z"),
+        ("2026-11-17T22:21:54.5+02:00", "2026-11-17T20:21:54Z"),
+        ("2026-11-17T23:59:59.1-01:00", "2026-11-18T00:59:59Z"),
+    ],
+)
+def test_the_second_of_a_time(time: str, second: str) -> None:
+    assert whole_second(time) == second
+
+
+def test_lines_are_in_the_order_of_time_whatever_its_form() -> None:
+    """Go leaves out zeros at the end, so a shorter fraction may be an earlier or a later time."""
+    ordered = [
+        "2026-11-17T20:21:53.999999999Z",
+        "2026-11-17T20:21:54Z",
+        "2026-11-17T20:21:54.02Z",
+        "2026-11-17T22:21:54.020000001+02:00",
+        "2026-11-17T20:21:54.1Z",
+        "2026-11-17T20:21:55Z",
+    ]
+    lines = [Line(time, "pod", "text") for time in ordered]
+    mixed = lines[1::2] + lines[::2]
+    assert sorted(mixed, key=by_time) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("rsyslogd 8.2302.0: running as pid 1", False),
+        ("rsyslogd: activation of module imptcp failed", False),
+        ('2026-11-17T20:21:54+00:00 router-a haproxy[14]: "GET /rsyslogd HTTP/1.1"', True),
+    ],
+)
+def test_messages_of_rsyslog_are_no_access_lines(text: str, is_one: bool) -> None:
+    assert is_access_line(Line("2026-11-17T20:21:54Z", "pod", text)) is is_one
