@@ -16,6 +16,8 @@ from quarterdeck.api.operators_v1alpha1 import (
     CatalogSourceStatus,
 )
 from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch
+from quarterdeck.controller.faults import readable
+from quarterdeck.operators.subscriptions.announce import faults_changed, record
 from quarterdeck.operators.subscriptions.catalog.files import (
     config_map_files,
     directory_files,
@@ -75,7 +77,10 @@ class Catalogs:
         if self._states.get(key) != state:
             self._states[key] = state
             self._on_change()
-        await self._sources.set_status(source, desired_status(source, state, self._manager.now()))
+        status = desired_status(source, state, self._manager.now())
+        if await self._sources.set_status(source, status):
+            changes = faults_changed(_faults(source.status), _faults(status))
+            record(self._manager.events, source, changes, "Read")
         if source.spec.source_type == "directory":
             return Result(requeue_after=self._settings.catalog_interval.total_seconds())
         return DONE
@@ -156,6 +161,10 @@ def fingerprint_of(directory: Path) -> str:
     return "\n".join(found)
 
 
+def _faults(status: CatalogSourceStatus) -> list[Condition]:
+    return [one for one in status.conditions if one.status == "False"]
+
+
 def desired_status(
     source: CatalogSource, state: CatalogState, now: datetime
 ) -> CatalogSourceStatus:
@@ -165,12 +174,12 @@ def desired_status(
         type="Ready",
         status="True" if usable else "False",
         reason=state.reason,
-        message=state.message,
+        message=readable(state.message),
         last_transition_time=now,
     )
     return CatalogSourceStatus(
         reason=None if usable else state.reason,
-        message=None if usable else state.message,
+        message=None if usable else readable(state.message),
         packages=len(state.catalog.packages) if state.catalog else None,
         bundles=state.catalog.bundle_count if state.catalog else None,
         observed_generation=source.metadata.generation,
