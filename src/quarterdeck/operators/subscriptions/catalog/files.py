@@ -60,11 +60,13 @@ def config_map_files(config_map: Object) -> Iterator[TextFile | Finding]:
         if not key.endswith(".gz"):
             yield _finding(file, "is not compressed", "compress it with gzip and name it .gz")
             continue
+        if left <= 0:
+            most = f"{MAX_IN_CONFIG_MAP >> 20} MiB of text"
+            yield _finding(file, f"the files before it have {most} already", "split the catalog")
+            return
         found = _unpacked(file, encoded, min(left, MAX_FILE))
         yield found
-        if isinstance(found, Finding):
-            return
-        left -= len(found[1])
+        left -= MAX_FILE if isinstance(found, Finding) else len(found[1])
 
 
 def _unpacked(file: str, encoded: str, limit: int) -> TextFile | Finding:
@@ -76,8 +78,7 @@ def _unpacked(file: str, encoded: str, limit: int) -> TextFile | Finding:
     except (binascii.Error, zlib.error, UnicodeDecodeError) as error:
         return _finding(file, f"cannot be decompressed: {error}", "compress UTF-8 text with gzip")
     if len(data) > limit:
-        most = f"{MAX_FILE >> 20} MiB of text, or all files more than {MAX_IN_CONFIG_MAP >> 20} MiB"
-        return _finding(file, f"has more than {most}", "split the catalog")
+        return _finding(file, f"has more than {limit >> 20} MiB of text", "split the catalog")
     return file.removesuffix(".gz"), text
 
 
