@@ -1,16 +1,19 @@
 """The final output of `quarterdeck local up`: what runs in the cluster, and what to do next."""
 
 import textwrap
+from collections.abc import Mapping
 
 import click
 
 from quarterdeck.cli.cluster import COLUMNS, LocalCluster, pasteable, this_program
 from quarterdeck.cli.local_status import summary
-from quarterdeck.delivery.declaration import Declaration
+from quarterdeck.delivery.declaration import Declaration, Hint
 from quarterdeck.localcluster.access import access_to
-from quarterdeck.localcluster.operators import find_operator, log_target, replicas
+from quarterdeck.localcluster.installation import operators_of
+from quarterdeck.localcluster.local_objects import local_ports
+from quarterdeck.localcluster.operators import log_target, replicas
 from quarterdeck.localcluster.order import Contents
-from quarterdeck.localcluster.releases import NEXT, payload_operators
+from quarterdeck.localcluster.releases import NEXT
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import ClusterStatus
 
@@ -20,16 +23,10 @@ def show_ready(
 ) -> None:
     """Print the cluster's summary, and each requested operator."""
     click.echo(summary(status, state, cluster))
-    brought = payload_operators() if contents.payload else []
-    asked = [find_operator(name) for name in contents.operators]
-    for declared in sorted({one.name: one for one in (*brought, *asked)}.values(), key=_order):
+    for declared in operators_of(contents):
         _show_operator(declared, status, cluster)
     if contents.payload:
         _show_releases(cluster)
-
-
-def _order(declared: Declaration) -> tuple[int, str]:
-    return declared.run_level, declared.name
 
 
 def _show_operator(declared: Declaration, status: ClusterStatus, cluster: LocalCluster) -> None:
@@ -44,10 +41,23 @@ def _show_operator(declared: Declaration, status: ClusterStatus, cluster: LocalC
         click.echo(f"\n{introduction(declared, '. Its log:')}")
     logs = cluster.words("kubectl", "logs", "--follow", *log_target(declared))
     click.echo(pasteable(logs, indent=2))
+    ports = local_ports(layout, declared)
     for hint in declared.local.hints:
         click.echo(hint.text)
-        words = [this_program(), *hint.command, f"--kubeconfig={layout.kubeconfig}"]
-        click.echo(pasteable(words, indent=2))
+        click.echo(pasteable(hint_words(hint, ports, cluster), indent=2))
+
+
+def hint_words(hint: Hint, ports: Mapping[str, int], cluster: LocalCluster) -> list[str]:
+    """The words of a hint's command for this cluster."""
+    arguments = hint.with_ports(ports)
+    match hint.program:
+        case "quarterdeck":
+            kubeconfig = Layout(cluster.state).kubeconfig
+            return [this_program(), *arguments, f"--kubeconfig={kubeconfig}"]
+        case "kubectl":
+            return cluster.words("kubectl", *arguments)
+        case other:
+            return [other, *arguments]
 
 
 def introduction(declared: Declaration, end: str) -> str:

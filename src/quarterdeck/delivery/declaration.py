@@ -14,6 +14,7 @@ Every command that lists operators reads all declarations, so a declaration refe
 """
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -181,7 +182,39 @@ class Hint(msgspec.Struct, frozen=True):
 
     text: str
     command: tuple[str, ...]
-    """The arguments of `quarterdeck`; it gets the local cluster's kubeconfig."""
+    """Its arguments; `{NAME}` becomes the number of that port of `LocalObjects`."""
+    program: str = "quarterdeck"
+    """`quarterdeck`, which gets the local cluster's kubeconfig; `kubectl`, which is the local
+    cluster's own; or another program of this machine."""
+
+    def with_ports(self, ports: Mapping[str, int]) -> tuple[str, ...]:
+        """The arguments with the numbers of the ports."""
+        words = self.command
+        for name, number in ports.items():
+            words = tuple(word.replace(f"{{{name}}}", str(number)) for word in words)
+        return words
+
+
+class LocalObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects that a local cluster gets with the operator, so that there is something to try.
+
+    They are created if they are missing, and then belong to the administrator.
+    """
+
+    objects: str
+    """`module:function`; it gets the number of each port by name, and returns the objects."""
+    ports: tuple[str, ...] = ()
+    """Names of ports on 127.0.0.1. Free ones are chosen once, and stored with the cluster's
+    state."""
+    ready: str = ""
+    """The condition of the objects that `quarterdeck local up` waits for; none if empty."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be found or stored."""
+        check_reference("local.objects.objects", self.objects)
+        for port in self.ports:
+            check_label("local.objects.ports", port)
+        check_distinct("local.objects.ports", self.ports)
 
 
 class LocalOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +242,7 @@ class Local(msgspec.Struct, frozen=True, kw_only=True):
     """The text after the title when the cluster is ready."""
     show_replicas: bool = False
     """Whether to show the replicas of its Deployment, and the leader."""
+    objects: LocalObjects | None = None
     hints: tuple[Hint, ...] = ()
     options: tuple[LocalOption, ...] = ()
 

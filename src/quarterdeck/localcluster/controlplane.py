@@ -28,7 +28,7 @@ from quarterdeck.localcluster.components import (
 from quarterdeck.localcluster.credentials import write_credentials
 from quarterdeck.localcluster.errors import ComponentCrashed, NotReady
 from quarterdeck.localcluster.node import placement
-from quarterdeck.localcluster.ports import check_ports, ports_of
+from quarterdeck.localcluster.ports import check_ports, ports_of, stored_operator_ports
 from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_ended
 from quarterdeck.localcluster.state import (
     Layout,
@@ -118,7 +118,7 @@ class ControlPlane(ClusterAccess):
                 self.launch(component)
             self.wait_ready(*components)
             return
-        check_ports(self.setup.ports)
+        check_ports(self.setup.ports.by_component() | stored_operator_ports(self.layout))
         self._progress("starting etcd and the API server")
         # Both start at the same time, as each takes a second. An API server ends if it waits 20 s
         # for etcd; on a slow disk it is started again then.

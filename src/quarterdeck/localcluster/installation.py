@@ -5,10 +5,12 @@ What is installed stays, so every call can be repeated.
 
 from collections.abc import Callable
 
+from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.definitions import install_own_definitions
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.infrastructure import ensure_infrastructure
+from quarterdeck.localcluster.local_objects import bring_local_objects
 from quarterdeck.localcluster.operators import deploy_operator, find_operator
 from quarterdeck.localcluster.order import Contents
 from quarterdeck.localcluster.releases import (
@@ -32,6 +34,7 @@ def install(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
         install_own_definitions(cluster.requests())
         ensure_infrastructure(cluster)
     _deploy_operators(cluster, contents, show)
+    bring_local_objects(cluster, operators_of(contents), show)
 
 
 def install_missing(cluster: ClusterAccess, contents: Contents, show: Show) -> None:
@@ -44,6 +47,15 @@ def install_missing(cluster: ClusterAccess, contents: Contents, show: Show) -> N
     elif contents.payload:
         deploy_releases(cluster, show, contents.changes)
     _deploy_operators(cluster, contents, show)
+    bring_local_objects(cluster, operators_of(contents), show)
+
+
+def operators_of(contents: Contents) -> list[Declaration]:
+    """The operators that the contents ask for, by a payload or by name, in their order."""
+    brought = payload_operators() if contents.payload else []
+    asked = [find_operator(name) for name in contents.operators]
+    every = {one.name: one for one in (*brought, *asked)}.values()
+    return sorted(every, key=lambda one: (one.run_level, one.name))
 
 
 def check_static_pods(cluster: ClusterAccess, contents: Contents) -> None:

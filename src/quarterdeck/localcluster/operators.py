@@ -118,12 +118,23 @@ def with_changes(manifest: Object, changes: Mapping[str, Object]) -> Object:
 def create_if_missing(cluster: ClusterAccess, manifest: Object) -> None:
     """Create an object; do nothing if it exists."""
     metadata = manifest["metadata"]
-    group, _, version = manifest["apiVersion"].rpartition("/")
-    # With the group, as another group may have a kind of the same name.
-    kind = f"{manifest['kind'].lower()}.{version}.{group}"
     where = (f"--namespace={metadata['namespace']}",) if "namespace" in metadata else ()
-    if not _is_there(cluster, kind, metadata["name"], *where):
+    if not _is_there(cluster, full_kind(manifest), metadata["name"], *where):
         cluster.kubectl("create", "--filename=-", input=json.dumps(manifest))
+
+
+def full_kind(manifest: Object) -> str:
+    """The kind for kubectl, with its group: another group may have a kind of the same name."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    return f"{manifest['kind'].lower()}.{version}.{group}".rstrip(".")
+
+
+def is_deployed(cluster: ClusterAccess, declared: Declaration) -> bool:
+    """Whether the cluster has the operator's Deployment or static pod."""
+    namespace = f"--namespace={declared.namespace}"
+    if isinstance(declared.delivery, StaticPodDelivery):
+        return _is_there(cluster, "pod", pod_name(declared), namespace)
+    return _is_there(cluster, "deployment", declared.account, namespace)
 
 
 def apply(cluster: ClusterAccess, objects: Sequence[Object]) -> None:

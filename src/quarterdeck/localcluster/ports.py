@@ -7,6 +7,7 @@ import errno
 import random
 import socket
 import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,34 +61,73 @@ def ports_of(layout: Layout, *, api_port: int | None = None) -> Ports:
     return ports
 
 
+def operator_ports(layout: Layout, operator: str, names: Collection[str]) -> dict[str, int]:
+    """The ports of an operator's objects by name, chosen and stored at the first call."""
+    stored = _stored_operator_ports(layout)
+    own = stored.get(operator, {})
+    missing = [name for name in names if name not in own]
+    if missing:
+        taken = {*ports_of(layout).by_component(), *_by_holder(stored)}
+        own = own | dict(zip(missing, _free_ports(len(missing), taken), strict=True))
+        write_private(layout.operator_ports, msgspec.json.encode(stored | {operator: own}))
+    return {name: own[name] for name in names}
+
+
+def stored_operator_ports(layout: Layout) -> dict[int, str]:
+    """Each port that was chosen for an operator's objects, with what it is for."""
+    return _by_holder(_stored_operator_ports(layout))
+
+
+def _stored_operator_ports(layout: Layout) -> dict[str, dict[str, int]]:
+    try:
+        return msgspec.json.decode(
+            layout.operator_ports.read_bytes(), type=dict[str, dict[str, int]]
+        )
+    except (FileNotFoundError, msgspec.DecodeError):
+        return {}
+
+
+def _by_holder(stored: Mapping[str, Mapping[str, int]]) -> dict[int, str]:
+    return {
+        number: f"the operator {operator} ({name})"
+        for operator, ports in stored.items()
+        for name, number in ports.items()
+    }
+
+
 def choose_ports() -> Ports:
     """Different ports on which nobody listens now."""
+    names = Ports.__struct_fields__
+    return Ports(**dict(zip(names, _free_ports(len(names)), strict=True)))
+
+
+def _free_ports(wanted: int, taken: Collection[int] = ()) -> list[int]:
+    """Different ports on which nobody listens now, without those that are taken."""
     free: list[int] = []
-    wanted = len(Ports.__struct_fields__)
     for port in random.sample(CANDIDATES, len(CANDIDATES)):
-        if is_free(port):
+        if port not in taken and is_free(port):
             free.append(port)
         if len(free) == wanted:
-            return Ports(**dict(zip(Ports.__struct_fields__, free, strict=True)))
+            return free
     raise PortTaken(
         f"no {wanted} free ports on {LOOPBACK} between {CANDIDATES[0]} and {CANDIDATES[-1]}; "
         "stop what listens there"
     )
 
 
-def check_ports(ports: Ports, timeout: float = 2.0) -> None:
-    """Raise an error that names a taken port and the program that listens on it.
+def check_ports(ports: Mapping[int, str], timeout: float = 2.0) -> None:
+    """Raise an error that names a taken port, whose it is, and the program that listens on it.
 
     Wait for `timeout` seconds first: the components of a killed supervisor end a moment later.
     """
     deadline = time.monotonic() + timeout
-    for port, component in ports.by_component().items():
+    for port, owner in ports.items():
         while not is_free(port) and time.monotonic() < deadline:
             time.sleep(0.05)
         if not is_free(port):
             holder = holder_of(port)
             raise PortTaken(
-                f"port {port} of {component} is taken"
+                f"port {port} of {owner} is taken"
                 + (f" by {holder}" if holder else "")
                 + "; stop that, or let go of this cluster and its ports with: "
                 "quarterdeck local down --purge"

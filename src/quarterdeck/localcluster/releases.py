@@ -18,7 +18,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration, Deployed
 from quarterdeck.delivery.deliverable import troubles
 from quarterdeck.delivery.files import payload_files, text
-from quarterdeck.delivery.manifests import own_objects
+from quarterdeck.delivery.manifests import own_objects, replace_args
 from quarterdeck.delivery.payload import component_prefix
 from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster.access import ClusterAccess
@@ -147,17 +147,21 @@ def _releases(cluster: ClusterAccess) -> Path:
 
 
 def _here(declared: Declaration, root: Path) -> Declaration:
-    """The declaration with this machine's releases directory instead of a node's."""
+    """The declaration as it is delivered on this machine.
+
+    It has the arguments for a local cluster, and the operator that applies payloads has this
+    machine's releases directory instead of a node's.
+    """
     delivery = declared.delivery
-    if not declared.applies_payload or not isinstance(delivery, Deployed):
+    if not isinstance(delivery, Deployed) or delivery.in_payload is None:
         return declared
-    if delivery.in_payload is None:
-        return declared
-    moved = tuple(
-        structs.replace(host_path, path=str(root)) for host_path in delivery.in_payload.host_paths
-    )
-    in_payload = structs.replace(delivery.in_payload, host_paths=moved)
-    return structs.replace(declared, delivery=structs.replace(delivery, in_payload=in_payload))
+    in_payload = delivery.in_payload
+    if declared.applies_payload:
+        moved = tuple(structs.replace(one, path=str(root)) for one in in_payload.host_paths)
+        in_payload = structs.replace(in_payload, host_paths=moved)
+    args = tuple(replace_args(delivery.args, declared.local.args))
+    here = structs.replace(delivery, args=args, in_payload=in_payload)
+    return structs.replace(declared, delivery=here)
 
 
 def _create_changed(

@@ -50,6 +50,11 @@ class Layout(msgspec.Struct, frozen=True):
         return self.root / "ports.json"
 
     @property
+    def operator_ports(self) -> Path:
+        """The ports of operators' objects on this machine."""
+        return self.root / "operator-ports.json"
+
+    @property
     def lock(self) -> Path:
         """The file that the supervisor locks while it runs."""
         return self.root / "lock"

@@ -1,6 +1,7 @@
 """The options of `quarterdeck local up` that are about operators."""
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,11 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from quarterdeck.api.operator_v1alpha1 import LogLevel
-from quarterdeck.cli.cluster import pasteable
+from quarterdeck.cli.cluster import LocalCluster, pasteable
 from quarterdeck.cli.local import up
 from quarterdeck.cli.local_operators import changes_in, operators_in
-from quarterdeck.cli.local_ready import introduction
+from quarterdeck.cli.local_ready import hint_words, introduction
 from quarterdeck.cli.main import cli
+from quarterdeck.delivery.declaration import Hint
 from quarterdeck.delivery.registry import installed
 
 LEVEL = {"ClusterVersionOperator": {"spec": {"operatorLogLevel": "Debug"}}}
@@ -74,3 +76,39 @@ def test_the_introduction_of_every_operator_fits_80_columns() -> None:
     declared = installed().operators.values()
     lines = [line for one in declared for line in introduction(one, ". Its log:").splitlines()]
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        pytest.param(
+            Hint("", ("staleness", "probe")),
+            ["quarterdeck", "staleness", "probe", "--kubeconfig=/state/kubeconfig"],
+            id="ours gets the kubeconfig",
+        ),
+        pytest.param(
+            Hint("", ("get", "nodes"), program="kubectl"),
+            [
+                *("quarterdeck", "local", "kubectl", "--name", "other"),
+                *("--state-dir", "/state", "get", "nodes"),
+            ],
+            id="kubectl is the cluster's own",
+        ),
+        pytest.param(
+            Hint("", ("http://127.0.0.1:{http}/{https}/{none}",), program="curl"),
+            ["curl", "http://127.0.0.1:20001/20002/{none}"],
+            id="another program, with ports",
+        ),
+    ],
+)
+def test_the_command_of_a_hint(
+    hint: Hint, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/nowhere/quarterdeck"])
+    cluster = LocalCluster("other", Path("/state"))
+    assert hint_words(hint, {"http": 20001, "https": 20002}, cluster) == words
+
+
+def test_the_hints_of_every_operator_fit_80_columns() -> None:
+    texts = [hint.text for one in installed().operators.values() for hint in one.local.hints]
+    assert max(map(len, texts)) <= 80

@@ -16,7 +16,9 @@ from quarterdeck.localcluster.ports import (
     holder_of,
     is_free,
     listening_inodes,
+    operator_ports,
     ports_of,
+    stored_operator_ports,
 )
 from quarterdeck.localcluster.state import Layout, prepare
 
@@ -64,7 +66,7 @@ def test_a_port_that_is_asked_for_is_taken_from_who_had_it(layout: Layout) -> No
 def test_a_taken_port_is_named_with_its_holder(layout: Layout, listener: int) -> None:
     ports = ports_of(layout, api_port=listener)
     with pytest.raises(PortTaken) as caught:
-        check_ports(ports, timeout=0)
+        check_ports(ports.by_component(), timeout=0)
     message = str(caught.value)
     assert f"port {listener} of kube-apiserver is taken by" in message
     assert f"(pid {os.getpid()})" in message
@@ -72,7 +74,7 @@ def test_a_taken_port_is_named_with_its_holder(layout: Layout, listener: int) ->
 
 
 def test_free_ports_are_no_fault(layout: Layout) -> None:
-    check_ports(ports_of(layout), timeout=0)
+    check_ports(ports_of(layout).by_component(), timeout=0)
 
 
 def test_is_free_sees_a_listener(listener: int) -> None:
@@ -101,3 +103,38 @@ TABLE = """\
 )
 def test_listeners_are_read_from_the_kernels_table(port: int, inodes: list[str]) -> None:
     assert listening_inodes(TABLE, port) == inodes
+
+
+def test_the_ports_of_an_operator_are_chosen_once_and_kept(layout: Layout) -> None:
+    first = operator_ports(layout, "web", ["http", "https"])
+    assert operator_ports(layout, "web", ["http", "https"]) == first
+    more = operator_ports(layout, "web", ["http", "https", "stats"])
+    assert {name: more[name] for name in first} == first
+    other = operator_ports(layout, "other", ["http"])
+    numbers = [*more.values(), *other.values(), *ports_of(layout).by_component()]
+    assert len(set(numbers)) == len(numbers)
+    assert all(number in CANDIDATES for number in more.values())
+
+
+def test_two_clusters_on_one_machine_have_other_ports(layout: Layout, tmp_path: Path) -> None:
+    """The first one's are taken: it runs."""
+    first = operator_ports(layout, "web", ["http"])["http"]
+    beside = Layout(tmp_path / "beside")
+    prepare(beside)
+    with socket.create_server(("127.0.0.1", first)):
+        chosen = {operator_ports(beside, str(each), ["http"])["http"] for each in range(50)}
+    assert first not in chosen
+
+
+def test_a_taken_port_of_an_operator_is_named_with_the_operator(layout: Layout) -> None:
+    number = operator_ports(layout, "web", ["http"])["http"]
+    check_ports(stored_operator_ports(layout), timeout=0)
+    with socket.create_server(("127.0.0.1", number)), pytest.raises(PortTaken) as caught:
+        check_ports(stored_operator_ports(layout), timeout=0)
+    assert f"port {number} of the operator web (http) is taken by" in str(caught.value)
+
+
+def test_a_damaged_list_of_ports_is_chosen_anew(layout: Layout) -> None:
+    layout.operator_ports.write_text("{")
+    assert stored_operator_ports(layout) == {}
+    assert operator_ports(layout, "web", ["http"])

@@ -1,6 +1,13 @@
 """The ingress operator: routers for the cluster's Ingress objects, and their access logs."""
 
-from quarterdeck.delivery.declaration import Declaration, Deployed, PayloadPart
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    Hint,
+    Local,
+    LocalObjects,
+    PayloadPart,
+)
 
 OPERATOR = Declaration(
     name="ingress",
@@ -28,6 +35,34 @@ OPERATOR = Declaration(
             run_level=49,
             objects="quarterdeck.operators.ingress.router_account:OBJECTS",
             kept=True,
+        ),
+    ),
+    local=Local(
+        # A backend on this machine is reached as ExternalName `localhost`: the API server refuses
+        # loopback addresses as endpoints.
+        args=("--external-names", "--loopback-backends"),
+        objects=LocalObjects(
+            objects="quarterdeck.operators.ingress.local_default:local_objects",
+            ports=("http", "https", "stats"),
+            ready="Available",
+        ),
+        hints=(
+            Hint(
+                "Send its IngressController `default` a request:",
+                ("--silent", "--header=Host: shop.example.com", "http://127.0.0.1:{http}/hello"),
+                program="curl",
+            ),
+            Hint(
+                "No Ingress has this host, so the answer is 503. Its access line:",
+                (
+                    "logs",
+                    "--namespace=openshift-ingress",
+                    "deployment/router-default",
+                    "--container=logs",
+                    "--tail=1",
+                ),
+                program="kubectl",
+            ),
         ),
     ),
 )

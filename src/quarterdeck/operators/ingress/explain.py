@@ -16,8 +16,15 @@ from quarterdeck.kube.compare import differences
 from quarterdeck.operators.ingress.access_logging import router_environment
 from quarterdeck.operators.ingress.admission import Admission
 from quarterdeck.operators.ingress.live_order import in_live_order
+from quarterdeck.operators.ingress.logging.access.destination.container import OMSTDOUT
 from quarterdeck.operators.ingress.operands import Operands, desired_config_map, desired_operands
-from quarterdeck.operators.ingress.router_pod import ROUTER, logging_additions, router_variables
+from quarterdeck.operators.ingress.router_pod import (
+    EXTERNAL_NAMES,
+    LOOPBACK_BACKENDS,
+    ROUTER,
+    logging_additions,
+    router_variables,
+)
 from quarterdeck.operators.ingress.settings import Settings
 
 FIELD_MANAGER = "quarterdeck-ingress"
@@ -87,7 +94,8 @@ def explanation(
     """The explanation of an IngressController; with live objects, also what would change."""
     variables: dict[str, str] = {}
     if verdict.admitted:
-        variables = router_variables(controller, logging_additions(controller, settings))
+        added = logging_additions(controller, settings)
+        variables = router_variables(controller, added, settings)
     return IngressExplanation(
         name=controller.metadata.name,
         admitted=verdict.admitted,
@@ -114,11 +122,25 @@ def haproxy_sections(log: AccessLog | None) -> tuple[Section, ...]:
     return tuple(section for section in found if section.lines)
 
 
-def with_live_image(settings: Settings, live: LiveObjects) -> Settings:
-    """The settings with the router's image that the cluster has: it is the release's."""
-    containers = (_template(live.deployment).get("spec") or {}).get("containers") or ()
+def live_settings(settings: Settings, live: LiveObjects) -> Settings:
+    """The settings with which the operator of the cluster wrote the live objects.
+
+    The image is the release's, and the rest is what the administrator gave the operator.
+    """
+    template = _template(live.deployment)
+    containers = (template.get("spec") or {}).get("containers") or ()
     image = next((one["image"] for one in containers if one["name"] == ROUTER), None)
-    return msgspec.structs.replace(settings, router_image=image) if image else settings
+    if not image:
+        return settings
+    variables = router_environment(template)
+    texts = [text for one in live.config_maps for text in (one.get("data") or {}).values()]
+    return msgspec.structs.replace(
+        settings,
+        router_image=image,
+        external_names=variables.get(EXTERNAL_NAMES) == "true",
+        loopback_backends=variables.get(LOOPBACK_BACKENDS) == "true",
+        omstdout=any(OMSTDOUT in text for text in texts),
+    )
 
 
 def _consequences(

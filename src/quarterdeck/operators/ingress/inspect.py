@@ -18,7 +18,7 @@ from quarterdeck.operators.ingress.explain import (
     IngressExplanation,
     LiveObjects,
     explanation,
-    with_live_image,
+    live_settings,
 )
 from quarterdeck.operators.ingress.log_format import checked
 from quarterdeck.operators.ingress.router_pod import logging_additions
@@ -30,7 +30,7 @@ async def explain(
     controller: IngressController, live: LiveObjects | None = None, program: str = "haproxy"
 ) -> IngressExplanation:
     """The explanation of an IngressController, beside what runs in a cluster if that is given."""
-    settings = with_live_image(Settings(), live) if live else Settings()
+    settings = live_settings(Settings(), live) if live else Settings()
     verdict, log, line = admission(controller), None, None
     if verdict.admitted:
         verdict, log = await _checked(controller, settings, program)

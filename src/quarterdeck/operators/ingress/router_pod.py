@@ -66,7 +66,13 @@ def config_hash(config_maps: Mapping[str, Mapping[str, str]]) -> str:
     return sha256(ordered).hexdigest()[:16]
 
 
-def router_variables(controller: IngressController, added: Additions) -> dict[str, str]:
+EXTERNAL_NAMES = "ROUTER_ALLOW_EXTERNAL_NAMES"
+LOOPBACK_BACKENDS = "ROUTER_ALLOW_LOOPBACK_BACKENDS"
+
+
+def router_variables(
+    controller: IngressController, added: Additions, settings: Settings
+) -> dict[str, str]:
     """The router's variables, as the router is to read them."""
     http, https, stats = ports(controller)
     name, spec = controller.metadata.name, controller.spec
@@ -85,6 +91,10 @@ def router_variables(controller: IngressController, added: Additions) -> dict[st
     if spec.namespace_selector:
         chosen = selector("spec.namespaceSelector", spec.namespace_selector)
         variables["NAMESPACE_LABELS"] = str(chosen)
+    if settings.external_names:
+        variables[EXTERNAL_NAMES] = "true"
+    if settings.loopback_backends:
+        variables[LOOPBACK_BACKENDS] = "true"
     return variables | dict(added.environment)
 
 
@@ -111,7 +121,7 @@ def _router(controller: IngressController, added: Additions, settings: Settings)
         capabilities["add"] = ["NET_BIND_SERVICE"]
     health = {"httpGet": {"path": "/healthz", "port": "metrics"}}
     ready = {"httpGet": {"path": "/healthz/ready", "port": "metrics"}}
-    variables = router_variables(controller, added)
+    variables = router_variables(controller, added, settings)
     return {
         "name": ROUTER,
         "image": settings.router_image,

@@ -15,6 +15,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The image of the router's pods; it has HAProxy and rsyslog."""
     omstdout: bool = False
     """Whether rsyslog in the router's image has the module omstdout, which Debian's has not."""
+    external_names: bool = False
+    """Whether the routers route to Services of type ExternalName."""
+    loopback_backends: bool = False
+    """Whether such a Service may lead to a loopback address; only for a cluster on one machine."""
     pods_grace_period: Annotated[timedelta, option(zero=True)] = timedelta(seconds=30)
     """How long a router's pod may fail before the IngressController is Degraded."""
     min_replicas_grace_period: Annotated[timedelta, option(zero=True)] = timedelta(seconds=60)

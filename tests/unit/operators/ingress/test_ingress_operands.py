@@ -8,14 +8,24 @@ from tests.ingress_controllers import ingress_controller, logging, to_container,
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import IngressController
 from quarterdeck.operators.ingress import names
-from quarterdeck.operators.ingress.admission import admission, is_made_by, name_is_free, taken
+from quarterdeck.operators.ingress.admission import (
+    ADMITTED,
+    admission,
+    is_made_by,
+    name_is_free,
+    taken,
+)
+from quarterdeck.operators.ingress.explain import LiveObjects, explanation, live_settings
 from quarterdeck.operators.ingress.live_order import in_live_order
+from quarterdeck.operators.ingress.local_default import local_objects
+from quarterdeck.operators.ingress.logging.additions import Additions
 from quarterdeck.operators.ingress.operands import (
     desired_config_map,
     desired_ingress_class,
     desired_operands,
     desired_service,
 )
+from quarterdeck.operators.ingress.router_pod import router_variables
 from quarterdeck.operators.ingress.settings import Settings
 
 SETTINGS = Settings(router_image="r:1")
@@ -231,3 +241,66 @@ def test_the_older_of_two_with_the_same_service_name_keeps_it() -> None:
     refused = name_is_free(made("a", 2), [made("internal-a", 1)])
     assert (refused.admitted, refused.reason) == (False, "NameTaken")
     assert "IngressController internal-a" in refused.message
+
+
+def test_the_default_of_a_local_cluster_is_admitted_and_logs_to_its_sidecar() -> None:
+    (obj,) = local_objects({"http": 21080, "https": 21443, "stats": 21936})
+    controller = typed(obj)
+    assert controller.metadata.name == "default"
+    assert admission(controller).admitted
+    router, sidecar = desired_operands(controller, SETTINGS).deployment["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert [one["hostPort"] for one in router["ports"]] == [21080, 21443, 21936]
+    assert "add" not in router["securityContext"]["capabilities"]
+    assert sidecar["name"] == "logs"
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables"),
+    [
+        pytest.param(SETTINGS, set(), id="neither, as delivered"),
+        pytest.param(
+            Settings(external_names=True), {"ROUTER_ALLOW_EXTERNAL_NAMES"}, id="external names"
+        ),
+        pytest.param(
+            Settings(external_names=True, loopback_backends=True),
+            {"ROUTER_ALLOW_EXTERNAL_NAMES", "ROUTER_ALLOW_LOOPBACK_BACKENDS"},
+            id="on this machine",
+        ),
+    ],
+)
+def test_what_routers_may_reach_is_a_setting_of_the_operator(
+    settings: Settings, variables: set[str]
+) -> None:
+    controller = typed(ingress_controller("it"))
+    made = router_variables(controller, Additions(), settings)
+    assert {name for name in made if "ALLOW" in name} == variables
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        Settings(router_image="r:2", omstdout=True),
+        Settings(router_image="r:3", external_names=True, loopback_backends=True),
+    ],
+)
+def test_explain_reads_the_settings_of_the_operator_from_what_it_wrote(settings: Settings) -> None:
+    """Otherwise it would tell of a roll-out that does not come."""
+    controller = typed(ingress_controller("it", logging=to_container()))
+    made = desired_operands(controller, settings)
+    written = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        **made.deployment,
+        "metadata": {**made.deployment["metadata"], "uid": "u"},
+    }
+    ((name, data),) = made.config_maps.items()
+    live = LiveObjects(
+        deployment=written, config_maps=({"metadata": {"name": name}, "data": data},)
+    )
+    assert live_settings(Settings(), live) == settings
+    found = explanation(controller, live_settings(Settings(), live), ADMITTED, None, live=live)
+    assert found.consequences is not None
+    assert not found.consequences.pods_roll

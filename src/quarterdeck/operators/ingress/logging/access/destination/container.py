@@ -12,6 +12,8 @@ CONFIG_DIRECTORY = "/etc/rsyslog"
 CONFIG_FILE = "rsyslog.conf"
 SOCKET_VOLUME = "rsyslog-socket"
 CONFIG_VOLUME = "rsyslog-config"
+OMSTDOUT = ":omstdout:"
+"""The output rule of the document, which needs a module that Debian's rsyslog has not."""
 
 
 def additions(container: ContainerDestination | None, context: Context) -> Additions:
@@ -22,7 +24,7 @@ def additions(container: ContainerDestination | None, context: Context) -> Addit
     }
     if container is not None:
         environment["ROUTER_LOG_MAX_LENGTH"] = str(container.max_length or DEFAULT_MAX_LENGTH)
-    output = ":omstdout:" if context.omstdout else STANDARD_OUTPUT
+    output = OMSTDOUT if context.omstdout else STANDARD_OUTPUT
     config_map = f"rsyslog-conf-{context.controller}"
     sockets = {"name": SOCKET_VOLUME, "mountPath": DIRECTORY}
     return Additions(
