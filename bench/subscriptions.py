@@ -167,8 +167,8 @@ async def _deployments(client: Client) -> list[Object]:
 def _marked(live: Object, value: str) -> Object:
     """The Deployment as the operator applies it, with another value of the variable."""
     meta = live["metadata"]
-    kept = {"name", "namespace", "labels", "annotations", "ownerReferences", "uid"}
-    kept.add("resourceVersion")
+    # Without its version: the Deployment's controller may still be writing the status.
+    kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
     spec = json.loads(json.dumps(live["spec"]))
     spec["template"]["spec"]["containers"][0]["env"] = [{"name": "MARK", "value": value}]
     return {"metadata": {name: meta[name] for name in kept if name in meta}, "spec": spec}
