@@ -2,7 +2,8 @@
 
 The bundles are copies of one with a ClusterServiceVersion and a definition with a large schema,
 about 40 kB each, ten versions to a package. Beside it, the standard library decodes the same files
-once, without looking at what is in them. It needs no cluster.
+once, without looking at what is in them. Times are of the CPU, so that they mean something beside
+other work. It needs no cluster.
 """
 
 import argparse
@@ -33,9 +34,9 @@ def main() -> None:
         _write(Path(directory), wanted)
         bare = _bare(Path(directory))
         before = _peak()
-        began = time.monotonic()
+        began = time.process_time()
         loaded = load(directory_files(Path(directory)))
-        took = time.monotonic() - began
+        took = time.process_time() - began
         assert not loaded.findings, loaded.findings[:3]
     package = loaded.catalog.packages["p1"]
     began = time.monotonic()
@@ -44,7 +45,7 @@ def main() -> None:
     installable(package.bundles[entry.name])
     resolved = time.monotonic() - began
     print(f"{'bundles':<28}{loaded.catalog.bundle_count:>10,}")
-    print(f"{'load, s':<28}{took:>10.2f}")
+    print(f"{'load, s of CPU':<28}{took:>10.2f}")
     print(f"{'json and base64 alone, s':<28}{bare:>10.2f}")
     print(f"{'memory for it, MB':<28}{(_peak() - before) / 1024:>10.0f}")
     print(f"{'resolve one update, ms':<28}{resolved * 1000:>10.2f}")
@@ -52,13 +53,13 @@ def main() -> None:
 
 def _bare(directory: Path) -> float:
     """The seconds to decode all entries and objects with the standard library."""
-    began = time.monotonic()
+    began = time.process_time()
     for path in sorted(directory.iterdir()):
         for line in path.read_text().splitlines():
             for one in json.loads(line).get("properties", ()):
                 if one["type"] == "olm.bundle.object":
                     json.loads(base64.b64decode(one["value"]["data"]))
-    return time.monotonic() - began
+    return time.process_time() - began
 
 
 def _peak() -> int:
