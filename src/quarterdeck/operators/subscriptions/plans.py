@@ -5,8 +5,7 @@ definitions, the ClusterServiceVersion and the Services; each step can be repeat
 The definitions are written by the operator, all else as the account of the OperatorGroup.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -30,31 +29,24 @@ from quarterdeck.operators.subscriptions.catalog.installable import (
     installable,
 )
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
+from quarterdeck.operators.subscriptions.definitions import CannotInstall, Definitions
 from quarterdeck.operators.subscriptions.groups import GroupFault
 from quarterdeck.operators.subscriptions.install.desired import desired_service, without_nulls
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
 from quarterdeck.operators.subscriptions.names import (
-    CATALOG,
     MANAGED,
-    PACKAGE,
-    PACKAGE_VERSION,
     REPLACES,
     SUBSCRIPTION,
     owner_of,
     without_reserved,
 )
 from quarterdeck.status import set_condition
-from quarterdeck.versions import parse_version
 
 RETRY_INTERVAL = 30.0
 
 FindBundle = Callable[[InstallPlan, Subscription], Bundle | str | None]
 """The bundle of a plan, or why there is none; None while its catalog is not read yet."""
-
-
-class CannotInstall(Exception):  # noqa: N818 - reads as what it is
-    """Why a plan cannot be carried out, for people."""
 
 
 class Plans:
@@ -78,7 +70,7 @@ class Plans:
         self._plans = plans
         self._subscriptions = subscriptions
         self._csvs = writers.csvs
-        self._definitions = definitions
+        self._definitions = Definitions(definitions, writers.csvs)
         self._find_bundle = find_bundle
         watches = [Watch(plans), Watch(targets.groups, self._of_namespace)]
         self.controller = Controller("install-plan", self._reconcile, watches, workers=4)
@@ -128,16 +120,17 @@ class Plans:
         if isinstance(target, GroupFault):
             raise CannotInstall(target.message)
         self._check_csv(key, subscription)
+        self._check_replaced(Key(key.namespace, plan.spec.replaces or ""), subscription)
         for one in content.services:
             self._check_service(Key(key.namespace, one["metadata"]["name"]), bundle.name, plan)
         source = Key(plan.spec.source_namespace or "", plan.spec.source or "")
         for one in content.definitions:
-            self._check_definition(one, bundle, source, key.namespace)
+            self._definitions.check(one, bundle, source, key.namespace)
         writers = await self._impersonated.writers(target)
         wanted = desired_csv(content, key.namespace, subscription, plan)
         await self._rehearse(wanted, content, bundle, source, writers)
         for one in content.definitions:
-            await self._ensure_definition(one, bundle, source)
+            await self._definitions.ensure(one, bundle, source)
         csv = self._csvs.get(key)
         if csv is None:
             csv = await writers.csvs.create(wanted)
@@ -151,9 +144,7 @@ class Plans:
         """Let the server check everything that is new, so that nothing is half done."""
         namespace = csv["metadata"]["namespace"]
         for one in content.definitions:
-            if self._definitions.get(Key("", one["metadata"]["name"])) is None:
-                with _foreign_definition(one["metadata"]["name"]):
-                    await self._definitions.rehearse_create(desired_definition(one, bundle, source))
+            await self._definitions.rehearse(one, bundle, source)
         if self._csvs.get(key_of(csv)) is None:
             await writers.csvs.rehearse_create(csv)
         for one in content.services:
@@ -173,6 +164,18 @@ class Plans:
                 f"{owner or 'somebody else'}; delete it first"
             )
 
+    def _check_replaced(self, key: Key, subscription: Subscription) -> None:
+        """The replaced version is deleted in the end: a plan cannot name that of another."""
+        found = self._csvs.get(key)
+        if found is None:
+            return
+        owner = found.metadata.annotations.get(SUBSCRIPTION)
+        if owner != subscription.metadata.name:
+            raise CannotInstall(
+                f"spec.replaces: {key.name!r}: it belongs to {owner or 'somebody else'}; "
+                "delete this plan"
+            )
+
     def _check_service(self, key: Key, csv: str, plan: InstallPlan) -> None:
         live = self._own.services.get(key)
         owner = owner_of(live) if live is not None else None
@@ -182,46 +185,6 @@ class Plans:
         if owner is None or self._csvs.get(owner) is not None:
             who = owner.name if owner else "somebody else"
             raise CannotInstall(f"Service {key.name} belongs to {who}; delete or rename it")
-
-    def _check_definition(
-        self, definition: Object, bundle: Bundle, source: Key, namespace: str
-    ) -> None:
-        """Refuse to change a definition of another operator, by whatever name it goes."""
-        name = definition["metadata"]["name"]
-        live = self._definitions.get(Key("", name))
-        if live is None:
-            return
-        owner = _annotation(live, PACKAGE)
-        if owner != bundle.package:
-            raise CannotInstall(
-                f"CustomResourceDefinition {name} belongs to the package {owner or 'of another'}"
-            )
-        # Any catalog can have a package of this name.
-        catalog = _annotation(live, CATALOG)
-        users = self._users_elsewhere(name, namespace)
-        if users and catalog != str(source):
-            raise CannotInstall(
-                f"CustomResourceDefinition {name} is from the CatalogSource {catalog}, and "
-                f"{users[0]} uses it; install this operator from that CatalogSource"
-            )
-
-    def _users_elsewhere(self, definition: str, namespace: str) -> list[str]:
-        """The ClusterServiceVersions of other namespaces that own the definition."""
-        return sorted(
-            str(key_of(csv))
-            for csv in self._csvs.all()
-            if csv.metadata.namespace != namespace
-            and any(one.name == definition for one in csv.spec.customresourcedefinitions.owned)
-        )
-
-    async def _ensure_definition(self, definition: Object, bundle: Bundle, source: Key) -> None:
-        name = definition["metadata"]["name"]
-        live = self._definitions.get(Key("", name))
-        newest = parse_version(_annotation(live, PACKAGE_VERSION))
-        if newest is not None and newest > bundle.version:
-            return  # A newer version of the operator is in another namespace.
-        with _foreign_definition(name):
-            await self._definitions.ensure(desired_definition(definition, bundle, source))
 
     async def _write(self, plan: InstallPlan, phase: str, message: str) -> None:
         message = readable(message)
@@ -240,37 +203,6 @@ REASONS = {
     "Failed": "InstallFailed",
 }
 """The reasons of the events about the phases."""
-
-
-@contextmanager
-def _foreign_definition(name: str) -> Iterator[None]:
-    """Say whose definition it is that exists already."""
-    try:
-        yield
-    except AlreadyExists as error:
-        raise CannotInstall(
-            f"CustomResourceDefinition {name} exists, and was not installed by a Subscription; "
-            "delete it, or let the other operator have it"
-        ) from error
-
-
-def desired_definition(definition: Object, bundle: Bundle, source: Key) -> Object:
-    """The CustomResourceDefinition, marked with its package."""
-    meta = definition["metadata"]
-    version = bundle.version
-    text = f"{version.major}.{version.minor}.{version.patch}"
-    text += f"-{'.'.join(version.pre)}" if version.pre else ""
-    metadata = {
-        "name": meta["name"],
-        "labels": {**without_reserved(meta.get("labels")), **MANAGED},
-        "annotations": {
-            **without_reserved(meta.get("annotations")),
-            PACKAGE: bundle.package,
-            PACKAGE_VERSION: text,
-            CATALOG: str(source),
-        },
-    }
-    return {"metadata": metadata, "spec": without_nulls(definition["spec"])}
 
 
 def desired_csv(
@@ -323,8 +255,3 @@ def _with_remedy(error: CannotInstall | ApiError) -> str:
         case _:
             remedy = "correct the bundle"
     return f"{error.message}; {remedy}"
-
-
-def _annotation(live: Object | None, name: str) -> str:
-    found: str = ((live or {"metadata": {}})["metadata"].get("annotations") or {}).get(name, "")
-    return found

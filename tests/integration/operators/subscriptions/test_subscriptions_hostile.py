@@ -145,9 +145,10 @@ def foreign(kind: str, labels: dict[str, str]) -> Object:
 def test_a_plan_that_a_user_wrote_installs_nothing_else(
     cluster: Cluster, other: Cluster, catalog_root: Path
 ) -> None:
-    """A catalog of another namespace, or another package of the same catalog."""
+    """A catalog of another namespace, another package of the same catalog, another's version."""
     publish(other, catalog_root, bundle("1.0.0", package="private"))
-    publish(cluster, catalog_root, bundle("1.0.0"), bundle("2.0.0", package="second"))
+    second = bundle("2.0.0", package="second", account="second", deployments=[deployment("second")])
+    publish(cluster, catalog_root, bundle("1.0.0"), second)
     subscription = cluster.subscribe("engine", installPlanApproval="Manual")
     owner = {
         "apiVersion": subscription["apiVersion"],
@@ -160,6 +161,8 @@ def test_a_plan_that_a_user_wrote_installs_nothing_else(
         "foreign": (other.namespace, "private.v1.0.0", "may not use the CatalogSource"),
         "package": (cluster.namespace, "second.v2.0.0", "does not have second.v2.0.0"),
     }
+    cluster.subscribe("second")
+    cluster.wait_phase("second.v2.0.0")
     cluster.wait_condition("engine", "InstallPlanPending")
     for name, (namespace, csv, words) in cases.items():
         spec = {
@@ -179,7 +182,10 @@ def test_a_plan_that_a_user_wrote_installs_nothing_else(
             return found is None or words in str(found.get("status"))
 
         eventually(refused, f"the plan {name} is refused", LIMIT)
-    assert cluster.list("csv") == []
+    plan = cluster.status("subscription", "engine")["installPlanRef"]["name"]
+    cluster.patch("installplan", plan, {"spec": {"approved": True, "replaces": "second.v2.0.0"}})
+    cluster.wait_condition("engine", "InstallPlanFailed", "it belongs to second")
+    assert [one["metadata"]["name"] for one in cluster.list("csv")] == ["second.v2.0.0"]
 
 
 def test_a_subscription_cannot_use_the_catalog_of_another_namespace(
