@@ -147,6 +147,11 @@ def test_a_version_that_somebody_else_owns(cluster: Cluster, catalog_root: Path)
     cluster.wait_phase(made.name)
     assert "ARGS" not in cluster.env("engine")
     cluster.delete("csv", made.name)
+
+    def is_another() -> bool:
+        live = cluster.find("csv", made.name)
+        return live is not None and live["metadata"]["uid"] != before["metadata"]["uid"]
+
+    eventually(is_another, "the Subscription's own version", LIMIT)
     cluster.wait_phase(made.name)
-    assert cluster.get("csv", made.name)["metadata"]["uid"] != before["metadata"]["uid"]
     eventually(lambda: "ARGS" in cluster.env("engine"), "with the config", LIMIT)

@@ -147,7 +147,7 @@ def test_a_plan_that_a_user_wrote_installs_nothing_else(
 ) -> None:
     """A catalog of another namespace, another package of the same catalog, another's version."""
     publish(other, catalog_root, bundle("1.0.0", package="private"))
-    second = bundle("2.0.0", package="second", account="second", deployments=[deployment("second")])
+    second = bundle("2.0.0", package="second", deployments=[deployment("second")])
     publish(cluster, catalog_root, bundle("1.0.0"), second)
     subscription = cluster.subscribe("engine", installPlanApproval="Manual")
     owner = {
