@@ -50,7 +50,7 @@ class Fault(msgspec.Struct, frozen=True):
 def fault_of(error: Exception) -> Fault | None:
     """The fault of the object that an error is about; None for an error that is not about it."""
     if isinstance(error, InvalidSpec):
-        return Fault("InvalidSpec", _readable(str(error)))
+        return Fault("InvalidSpec", readable(str(error)))
     if isinstance(error, ApiError):
         for kind, remedy in _REMEDIES.items():
             if isinstance(error, kind):
@@ -58,11 +58,11 @@ def fault_of(error: Exception) -> Fault | None:
                 reason = error.reason if _REASON.fullmatch(error.reason) else kind.__name__
                 if isinstance(error, Forbidden) and not error.by_role:
                     remedy = _NOT_BY_ROLE
-                return Fault(reason, f"{_readable(error.message)}: {remedy}")
+                return Fault(reason, f"{readable(error.message)}: {remedy}")
     return None
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """The text as the API accepts it in a condition: limited in length, printable or newline."""
     if len(text) > MESSAGE_LIMIT:
         text = f"{text[:MESSAGE_LIMIT]}…"

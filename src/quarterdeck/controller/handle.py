@@ -76,6 +76,16 @@ class Handle(Generic[T]):
         self._log.v(4).info("created", key=str(key_of(made)))
         return made
 
+    async def rehearse_create(self, new: Object) -> None:
+        """Ask the server whether it would create the object; raises what a create would raise.
+
+        Nothing is stored. Declared as `create` or `ensure`.
+        """
+        self._declared("ensure" if "ensure" in self._writes else "create")
+        await self._client.rehearse_create(
+            self.resource, self._whole(new), field_manager=self._manager
+        )
+
     async def patch(self, obj: T, patch: Object) -> T:
         """The object after a merge patch; `Conflict` if it has changed since it was read.
 

@@ -21,7 +21,7 @@ that can only create (with a resourceVersion that matches nothing) would avoid t
 15 to 50 % slower than a POST.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -58,7 +58,7 @@ class Objects(Handle[T]):
         # prevents endless writes if the server stores a value in a form that the comparison does
         # not know.
         self._settled: dict[Key, tuple[str, bytes]] = {}
-        self._follows_deletions = False
+        self._unsubscribe: Callable[[], None] | None = None
 
     async def ensure(self, desired: Object, *, seen: T | None = None) -> Object:
         """Make the object as desired and return it; nothing is written if it is so already.
@@ -127,10 +127,16 @@ class Objects(Handle[T]):
         self._log.v(4).info("status written", key=str(key))
         return True
 
+    def stop_following(self) -> None:
+        """End the subscription to the cache; for objects that are no longer used."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+            self._settled.clear()
+
     def _remember(self, key: Key, settled: Object, wanted: bytes) -> None:
-        if not self._follows_deletions:
-            self._follows_deletions = True
-            self.cache.subscribe(self._forget_deleted)
+        if self._unsubscribe is None:
+            self._unsubscribe = self.cache.subscribe(self._forget_deleted)
         if self.cache.get(key) is not None:  # or it is deleted already
             self._settled[key] = (_version(settled), wanted)
 

@@ -278,6 +278,14 @@ class Client:
         body = msgspec.json.encode(obj)
         return await self._write(resource, "POST", path, body, query=_manager(field_manager))
 
+    async def rehearse_create(
+        self, resource: Resource[Any], obj: Object, *, field_manager: str = ""
+    ) -> None:
+        """Raise what the server would answer to a create; nothing is stored (a dry run)."""
+        path = collection(resource, _namespace_of(obj))
+        query = {**_manager(field_manager), "dryRun": "All"}
+        await self._send("POST", path, msgspec.json.encode(obj), query)
+
     async def update(
         self, resource: Resource[T], obj: Object, *, subresource: str = "", field_manager: str = ""
     ) -> T:

@@ -126,7 +126,8 @@ def create_if_missing(cluster: ClusterAccess, manifest: Object) -> None:
 def full_kind(manifest: Object) -> str:
     """The kind for kubectl, with its group: another group may have a kind of the same name."""
     group, _, version = manifest["apiVersion"].rpartition("/")
-    return f"{manifest['kind'].lower()}.{version}.{group}".rstrip(".")
+    # A dot at the end names the group of Pods, which has no name.
+    return f"{manifest['kind'].lower()}.{version}.{group}"
 
 
 def is_deployed(cluster: ClusterAccess, declared: Declaration) -> bool:

@@ -24,6 +24,7 @@ import msgspec
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS, ObjectReference, OperandVersion
 from quarterdeck.api.meta import LEASES, NAMESPACES, Key, Object
+from quarterdeck.backoff import Retries
 from quarterdeck.controller import (
     DONE,
     Backoff,
@@ -34,6 +35,7 @@ from quarterdeck.controller import (
     Watch,
     to_singleton,
 )
+from quarterdeck.kube import Forbidden
 from quarterdeck.log import get_logger
 from quarterdeck.status.report import Report, desired_status
 
@@ -81,6 +83,7 @@ class Reporter:
         self._last: Report | None = None
         self._reported_at: float | None = None
         self._compared: tuple[str, Report] | None = None
+        self._refusals = Retries(REPORT_BACKOFF)
         to_own = to_singleton(self._key)
         others = [Watch(watch.source, to_own, watch.predicate) for watch in reads]
         self._controller = Controller(
@@ -110,12 +113,22 @@ class Reporter:
         report, again = self._report()
         if report is None:
             return Result(requeue_after=again)
-        current = self._operators.get(key) or await self._created()
-        # The watched objects may change thousands of times a second; the report rarely does.
-        if self._compared != (current["metadata"]["resourceVersion"], report):
-            await self._write(current, report)
-            self._compared = (current["metadata"]["resourceVersion"], report)
+        try:
+            current = self._operators.get(key) or await self._created()
+            # The watched objects may change thousands of times a second; the report rarely does.
+            if self._compared != (current["metadata"]["resourceVersion"], report):
+                await self._write(current, report)
+                self._compared = (current["metadata"]["resourceVersion"], report)
+        except Forbidden as error:
+            return self._refused(error)
+        self._refusals.reset()
         return DONE if again is None else Result(requeue_after=again)
+
+    def _refused(self, error: Forbidden) -> Result:
+        """Try again later. It is logged once: some operators are never to report."""
+        say = log.warning if not self._refusals.failures else log.v(4).info
+        say("cannot report, will try again", name=self._key.name, error=error.message)
+        return Result(requeue_after=self._refusals.next())
 
     async def _write(self, current: Object, report: Report) -> None:
         """Write the status if it differs, unless the object is being deleted."""

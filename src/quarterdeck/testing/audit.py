@@ -28,6 +28,8 @@ class AuditedRequest(NamedTuple):
     namespace: str
     name: str
     code: int
+    impersonated: str = ""
+    """As whom the user has made the request; empty if as itself."""
 
 
 def requests_by(audit_log: Path, user: str) -> list[AuditedRequest]:
@@ -65,6 +67,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     stage: str
     verb: str
     user: _User
+    impersonated_user: _User = msgspec.field(default_factory=_User)
     object_ref: _About = msgspec.field(default_factory=_About)
     response_status: _Response = msgspec.field(default_factory=_Response)
 
@@ -116,6 +119,7 @@ class _LogReader:
                 namespace=about.namespace,
                 name=about.name,
                 code=entry.response_status.code,
+                impersonated=entry.impersonated_user.username,
             )
         )
 

@@ -1,8 +1,16 @@
 """Subscriptions: operators from catalogs, with a configuration of their pods that holds."""
 
-from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    Hint,
+    Local,
+    LocalObjects,
+    PolicyRule,
+)
 
 _KINDS = "quarterdeck.api.operators_v1alpha1"
+_LIST = ("subscription", "list")
 
 OPERATOR = Declaration(
     name="subscriptions",
@@ -20,6 +28,19 @@ OPERATOR = Declaration(
         f"{_KINDS}:INSTALL_PLANS",
         f"{_KINDS}:CATALOG_SOURCES",
         "quarterdeck.api.operators_v1:OPERATOR_GROUPS",
+    ),
+    local=Local(
+        objects=LocalObjects(
+            objects="quarterdeck.operators.subscriptions.local_default:local_objects"
+        ),
+        hints=(
+            Hint("A Subscription with one config entry, and what it has installed:", _LIST),
+            Hint(
+                "The log of the operator that it has installed, at the level of that entry:",
+                ("logs", "--namespace=sample-subscription", "deployment/sample-operator"),
+                program="kubectl",
+            ),
+        ),
     ),
     rights=(
         # It hands out the rights that operators ask for, which are more than its own.

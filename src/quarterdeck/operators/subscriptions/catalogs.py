@@ -16,6 +16,8 @@ from quarterdeck.api.operators_v1alpha1 import (
     CatalogSourceStatus,
 )
 from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch
+from quarterdeck.controller.faults import readable
+from quarterdeck.operators.subscriptions.announce import faults_changed, record
 from quarterdeck.operators.subscriptions.catalog.files import (
     config_map_files,
     directory_files,
@@ -26,6 +28,9 @@ from quarterdeck.operators.subscriptions.settings import Settings
 from quarterdeck.status import set_condition
 
 SHOWN_FINDINGS = 5
+TOO_LARGE = "TooLarge"
+MAX_BYTES = 256 << 20
+"""The most bytes of all catalogs in memory; users can create CatalogSources in their namespaces."""
 
 
 class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +41,11 @@ class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
     reason: str = "Read"
     message: str = ""
+
+    @property
+    def size(self) -> int:
+        """The bytes in memory of the catalog."""
+        return self.catalog.size if self.catalog is not None else 0
 
 
 class Catalogs:
@@ -54,9 +64,10 @@ class Catalogs:
         self._sources = sources
         self._on_change = on_change
         self._states: dict[Key, CatalogState] = {}
-        controller = Controller("catalog-source", self._reconcile, [Watch(sources)], workers=2)
-        manager.add(controller)
-        self._config_maps = manager.named(CONFIG_MAPS, controller)
+        watches = [Watch(sources)]
+        self._controller = Controller("catalog-source", self._reconcile, watches, workers=2)
+        manager.add(self._controller)
+        self._config_maps = manager.named(CONFIG_MAPS, self._controller)
 
     def get(self, key: Key) -> CatalogState | None:
         """The state of a catalog; None if it was not read yet, or there is none."""
@@ -66,19 +77,32 @@ class Catalogs:
         source = self._sources.get(key)
         if source is None or source.metadata.deletion_timestamp is not None:
             self._config_maps.watch(key, [])
-            if self._states.pop(key, None) is not None:
-                self._on_change()
+            self._keep(key, None)
             return DONE
         state = await self._state(key, source)
         if state is None:
             return DONE  # The ConfigMap is not read yet; that wakes the key.
-        if self._states.get(key) != state:
-            self._states[key] = state
-            self._on_change()
-        await self._sources.set_status(source, desired_status(source, state, self._manager.now()))
+        self._keep(key, state)
+        status = desired_status(source, state, self._manager.now())
+        if await self._sources.set_status(source, status):
+            changes = faults_changed(_faults(source.status), _faults(status))
+            record(self._manager.events, source, changes, "Read")
         if source.spec.source_type == "directory":
             return Result(requeue_after=self._settings.catalog_interval.total_seconds())
         return DONE
+
+    def _keep(self, key: Key, state: CatalogState | None) -> None:
+        """Keep the state of a catalog, or forget it, and tell who needs to know."""
+        had = self._states.pop(key, None)
+        if state is not None:
+            self._states[key] = state
+        if had == state:
+            return
+        self._on_change()
+        if had is not None and had.size > (state.size if state is not None else 0):
+            for other, waiting in self._states.items():
+                if waiting.reason == TOO_LARGE:
+                    self._controller.wake(other)
 
     async def _state(self, key: Key, source: CatalogSource) -> CatalogState | None:
         spec = source.spec
@@ -121,7 +145,7 @@ class Catalogs:
 
     async def _loaded(self, key: Key, fingerprint: str, read: Callable[[], Loaded]) -> CatalogState:
         known = self._states.get(key)
-        if known is not None and known.fingerprint == fingerprint:
+        if known is not None and known.fingerprint == fingerprint and known.reason != TOO_LARGE:
             return known
         # In a thread: a large catalog takes seconds, and the operator goes on meanwhile.
         loaded = await asyncio.to_thread(read)
@@ -130,7 +154,18 @@ class Catalogs:
             more = len(loaded.errors) - len(shown)
             text = "\n".join([*shown, *([f"and {more} more"] if more else [])])
             return CatalogState(fingerprint=fingerprint, reason="InvalidCatalog", message=text)
+        size = loaded.catalog.size
+        if size + self._bytes_without(key) > MAX_BYTES:
+            message = (
+                f"with its {size >> 20} MiB all catalogs would have more than "
+                f"{MAX_BYTES >> 20} MiB in memory; make it smaller, or delete another one"
+            )
+            return CatalogState(fingerprint=fingerprint, reason=TOO_LARGE, message=message)
         return CatalogState(fingerprint=fingerprint, catalog=loaded.catalog)
+
+    def _bytes_without(self, key: Key) -> int:
+        """The bytes of all other catalogs."""
+        return sum(state.size for other, state in self._states.items() if other != key)
 
 
 def unusable(reason: str, message: str) -> CatalogState:
@@ -156,6 +191,10 @@ def fingerprint_of(directory: Path) -> str:
     return "\n".join(found)
 
 
+def _faults(status: CatalogSourceStatus) -> list[Condition]:
+    return [one for one in status.conditions if one.status == "False"]
+
+
 def desired_status(
     source: CatalogSource, state: CatalogState, now: datetime
 ) -> CatalogSourceStatus:
@@ -165,12 +204,12 @@ def desired_status(
         type="Ready",
         status="True" if usable else "False",
         reason=state.reason,
-        message=state.message,
+        message=readable(state.message),
         last_transition_time=now,
     )
     return CatalogSourceStatus(
         reason=None if usable else state.reason,
-        message=None if usable else state.message,
+        message=None if usable else readable(state.message),
         packages=len(state.catalog.packages) if state.catalog else None,
         bundles=state.catalog.bundle_count if state.catalog else None,
         observed_generation=source.metadata.generation,

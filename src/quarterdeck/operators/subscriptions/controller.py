@@ -17,7 +17,8 @@ from quarterdeck.operators.subscriptions.catalogs import Catalogs
 from quarterdeck.operators.subscriptions.group_status import add_group_status
 from quarterdeck.operators.subscriptions.install.controller import Installer
 from quarterdeck.operators.subscriptions.install.reports import ConfigReports
-from quarterdeck.operators.subscriptions.install.writers import OURS, writers_of
+from quarterdeck.operators.subscriptions.install.targets import Targets
+from quarterdeck.operators.subscriptions.install.writers import OURS, Impersonated, writers_of
 from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, namespace_of
 from quarterdeck.operators.subscriptions.plans import Plans
 from quarterdeck.operators.subscriptions.settings import Settings
@@ -41,9 +42,11 @@ def setup(manager: Manager, settings: Settings) -> None:
         writes=["create", "patch", "delete", "status", "finalizer"],
     )
     groups = manager.objects(OPERATOR_GROUPS, indexes=by_namespace, writes=["status"])
-    add_group_status(manager, groups)
+    targets = Targets(manager, groups)
+    add_group_status(manager, targets)
     definitions = manager.objects(CRDS, OURS, writes=["ensure"])
-    writers = writers_of(manager)
+    writers = writers_of(manager, csvs)
+    impersonated = Impersonated(manager, writers)
     reports = ConfigReports()
 
     def catalogs_changed() -> None:
@@ -54,14 +57,21 @@ def setup(manager: Manager, settings: Settings) -> None:
     catalogs = Catalogs(manager, settings, sources, catalogs_changed)
     subscriber = Subscriber(manager, subscriptions, plans, csvs, sources, catalogs, reports)
     installs = Plans(
-        manager, writers, plans, subscriptions, csvs, definitions, subscriber.find_bundle
+        manager,
+        writers,
+        impersonated,
+        targets,
+        plans,
+        subscriptions,
+        definitions,
+        subscriber.find_bundle,
     )
     Installer(
         manager,
         writers,
-        csvs,
+        impersonated,
+        targets,
         subscriptions,
-        groups,
         definitions,
         reports,
         subscriber.controller.wake,

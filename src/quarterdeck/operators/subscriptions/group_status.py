@@ -4,25 +4,28 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from quarterdeck.api.conditions import Condition
-from quarterdeck.api.meta import NAMESPACES, Key, Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1 import OperatorGroup, OperatorGroupStatus
 from quarterdeck.controller import (
     DONE,
     Controller,
     InvalidSpec,
     Manager,
-    Objects,
     Result,
     Watch,
 )
 from quarterdeck.controller.metadata import key_of
+from quarterdeck.operators.subscriptions.announce import faults_changed, record
 from quarterdeck.operators.subscriptions.groups import targets
+from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.status import set_condition
 
+FAULTS = ("MultipleOperatorGroups", "SelectorInvalid")
 
-def add_group_status(manager: Manager, groups: Objects[OperatorGroup]) -> None:
+
+def add_group_status(manager: Manager, seen: Targets) -> None:
     """Add the controller of OperatorGroups."""
-    namespaces = manager.objects(NAMESPACES)
+    groups, namespaces = seen.groups, seen.namespaces
 
     def siblings(group: OperatorGroup) -> Iterable[Key]:
         return [key_of(one) for one in groups.by_index("namespace", group.metadata.namespace)]
@@ -43,11 +46,18 @@ def add_group_status(manager: Manager, groups: Objects[OperatorGroup]) -> None:
             found: Sequence[str] | str = ("",) if selected is None else selected
         except InvalidSpec as error:
             found = str(error)
-        await groups.set_status(group, desired_status(group, found, len(same), manager.now()))
+        status = desired_status(group, found, len(same), manager.now())
+        if await groups.set_status(group, status):
+            changes = faults_changed(_faults(group.status), _faults(status))
+            record(manager.events, group, changes, "Reconcile")
         return DONE
 
     watches = [Watch(groups, siblings), Watch(groups), Watch(namespaces, selecting)]
     manager.add(Controller("operator-group", reconcile, watches))
+
+
+def _faults(status: OperatorGroupStatus) -> list[Condition]:
+    return [one for one in status.conditions if one.type in FAULTS and one.status == "True"]
 
 
 def desired_status(

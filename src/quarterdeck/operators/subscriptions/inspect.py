@@ -15,6 +15,7 @@ from quarterdeck.kube import Client, NotFound, differences
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
 from quarterdeck.operators.subscriptions.groups import GroupFault, target_of
+from quarterdeck.operators.subscriptions.install.applied import APPLIED
 from quarterdeck.operators.subscriptions.install.desired import (
     desired_deployment,
     named_deployments,
@@ -135,6 +136,8 @@ async def difference(client: Client, subscription: Subscription) -> list[Deploym
             found.append(DeploymentDifference(deployment=one.name, missing=True, fields=()))
             continue
         changed, left = differences(live, desired, FIELD_MANAGER)
-        fields = tuple(dict.fromkeys(map(str, (*changed, *left))))
+        # The record follows from the rest.
+        shown = [one for one in map(str, (*changed, *left)) if APPLIED not in one]
+        fields = tuple(dict.fromkeys(shown))
         found.append(DeploymentDifference(deployment=one.name, missing=False, fields=fields))
     return found

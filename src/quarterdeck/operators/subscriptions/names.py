@@ -1,7 +1,8 @@
 """The labels, annotations and names of what the operator creates. Pure."""
 
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,9 +25,17 @@ REPLACES = "quarterdeck.dev/replaces"
 PACKAGE = "quarterdeck.dev/package"
 PACKAGE_VERSION = "quarterdeck.dev/package-version"
 """On a CustomResourceDefinition: the package and version that brought it."""
+CATALOG = "quarterdeck.dev/catalog"
+"""On a CustomResourceDefinition: its CatalogSource, as namespace and name."""
 FINALIZER = "quarterdeck.dev/csv"
 
+RESERVED = "quarterdeck.dev/"
+"""Labels and annotations with this prefix have a meaning here. A bundle cannot set them."""
 LONGEST_LABEL = 63
+LONGEST_NAME = 253
+NAME_REMEDY = "use lower-case letters, digits, hyphens and dots"
+_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\Z")
 
 
 def short_hash(value: Any) -> str:
@@ -35,11 +44,30 @@ def short_hash(value: Any) -> str:
     return hashlib.sha256(encoded).hexdigest()[:10]
 
 
+def is_object_name(name: str) -> bool:
+    """Whether an object can have this name; such a name is also safe in paths and selectors."""
+    return len(name) <= LONGEST_NAME and _NAME.match(name) is not None
+
+
 def label_value(name: str) -> str:
-    """The name as the value of a label; a long one ends in a hash."""
-    if len(name) <= LONGEST_LABEL:
+    """The name as the value of a label; a long one ends in a hash.
+
+    No two names have the same value: only that of a long name has the greatest length, and nobody
+    finds two names with the same 80 bits of a hash.
+    """
+    if len(name) < LONGEST_LABEL:
         return name
-    return f"{name[: LONGEST_LABEL - 12]}.x{short_hash(name)}"
+    digest = hashlib.sha256(name.encode()).hexdigest()[:20]
+    return f"{name[: LONGEST_LABEL - len(digest) - 2]}.x{digest}"
+
+
+def without_reserved(found: Mapping[str, Any] | None) -> dict[str, str]:
+    """The labels or annotations of a bundle's object, without those that only we may set."""
+    return {
+        key: value
+        for key, value in (found or {}).items()
+        if value is not None and not key.startswith(RESERVED)
+    }
 
 
 def owner_labels(csv: ClusterServiceVersion) -> dict[str, str]:

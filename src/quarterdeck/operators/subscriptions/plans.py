@@ -2,49 +2,51 @@
 
 All checks come first, so that a plan that cannot be carried out changes nothing. Then follow the
 definitions, the ClusterServiceVersion and the Services; each step can be repeated after a crash.
+The definitions are written by the operator, all else as the account of the OperatorGroup.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Literal
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.operators_v1 import OperatorGroup
 from quarterdeck.api.operators_v1alpha1 import (
     SUBSCRIPTIONS,
-    ClusterServiceVersion,
     InstallPlan,
     InstallPlanStatus,
     Subscription,
 )
 from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch
+from quarterdeck.controller.faults import readable
 from quarterdeck.controller.metadata import controller_of, key_of
-from quarterdeck.kube import AlreadyExists, Forbidden, Invalid
+from quarterdeck.kube import AlreadyExists, ApiError, Forbidden, Invalid
+from quarterdeck.operators.subscriptions.announce import Announcement, record
 from quarterdeck.operators.subscriptions.catalog.installable import (
     Installable,
     NotInstallable,
     installable,
 )
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
+from quarterdeck.operators.subscriptions.definitions import CannotInstall, Definitions
+from quarterdeck.operators.subscriptions.groups import GroupFault
 from quarterdeck.operators.subscriptions.install.desired import desired_service, without_nulls
-from quarterdeck.operators.subscriptions.install.writers import Writers
+from quarterdeck.operators.subscriptions.install.targets import Targets
+from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
 from quarterdeck.operators.subscriptions.names import (
     MANAGED,
-    PACKAGE,
-    PACKAGE_VERSION,
     REPLACES,
     SUBSCRIPTION,
+    owner_of,
+    without_reserved,
 )
 from quarterdeck.status import set_condition
-from quarterdeck.versions import parse_version
 
 RETRY_INTERVAL = 30.0
 
 FindBundle = Callable[[InstallPlan, Subscription], Bundle | str | None]
 """The bundle of a plan, or why there is none; None while its catalog is not read yet."""
-
-
-class CannotInstall(Exception):  # noqa: N818 - reads as what it is
-    """Why a plan cannot be carried out, for people."""
 
 
 class Plans:
@@ -54,21 +56,29 @@ class Plans:
         self,
         manager: Manager,
         writers: Writers,
+        impersonated: Impersonated,
+        targets: Targets,
         plans: Objects[InstallPlan],
         subscriptions: Objects[Subscription],
-        csvs: Objects[ClusterServiceVersion],
         definitions: Objects[Object],
         find_bundle: FindBundle,
     ) -> None:
         self._manager = manager
-        self._writers = writers
+        self._own = writers
+        self._impersonated = impersonated
+        self._targets = targets
         self._plans = plans
         self._subscriptions = subscriptions
-        self._csvs = csvs
-        self._definitions = definitions
+        self._csvs = writers.csvs
+        self._definitions = Definitions(definitions, writers.csvs)
         self._find_bundle = find_bundle
-        self.controller = Controller("install-plan", self._reconcile, [Watch(plans)], workers=4)
+        watches = [Watch(plans), Watch(targets.groups, self._of_namespace)]
+        self.controller = Controller("install-plan", self._reconcile, watches, workers=4)
         manager.add(self.controller)
+
+    def _of_namespace(self, group: OperatorGroup) -> Iterable[Key]:
+        found = self._plans.by_index("namespace", group.metadata.namespace)
+        return [key_of(plan) for plan in found]
 
     async def _reconcile(self, key: Key) -> Result:
         plan = self._plans.get(key)
@@ -90,31 +100,58 @@ class Plans:
         try:
             if isinstance(bundle, str):
                 raise CannotInstall(bundle)
-            await self._install(plan, subscription, bundle)
+            if not await self._install(plan, subscription, bundle):
+                return DONE  # The OperatorGroup is not read yet; that wakes the key.
         except (CannotInstall, Forbidden, Invalid, AlreadyExists) as error:
-            text = getattr(error, "message", "") or str(error)
-            await self._write(plan, "Failed", text)
+            await self._write(plan, "Failed", _with_remedy(error))
             return Result(requeue_after=RETRY_INTERVAL)
         await self._write(plan, "Complete", "")
         return DONE
 
-    async def _install(self, plan: InstallPlan, subscription: Subscription, bundle: Bundle) -> None:
+    async def _install(self, plan: InstallPlan, subscription: Subscription, bundle: Bundle) -> bool:
+        """Install the bundle; False while it is not known as which account."""
         content = installable(bundle)
         if isinstance(content, NotInstallable):
             raise CannotInstall(f"{bundle.name} cannot be installed here: {content.why}")
         key = Key(plan.metadata.namespace, bundle.name)
+        target = await self._targets.confirmed_target(key.namespace)
+        if target is None:
+            return False
+        if isinstance(target, GroupFault):
+            raise CannotInstall(target.message)
         self._check_csv(key, subscription)
+        self._check_replaced(Key(key.namespace, plan.spec.replaces or ""), subscription)
+        for one in content.services:
+            self._check_service(Key(key.namespace, one["metadata"]["name"]), bundle.name, plan)
+        source = Key(plan.spec.source_namespace or "", plan.spec.source or "")
         for one in content.definitions:
-            self._check_definition(one, bundle)
+            self._definitions.check(one, bundle, source, key.namespace)
+        writers = await self._impersonated.writers(target)
+        wanted = desired_csv(content, key.namespace, subscription, plan)
+        await self._rehearse(wanted, content, bundle, source, writers)
         for one in content.definitions:
-            await self._ensure_definition(one, bundle)
+            await self._definitions.ensure(one, bundle, source)
         csv = self._csvs.get(key)
         if csv is None:
-            csv = await self._csvs.create(
-                desired_csv(content, plan.metadata.namespace, subscription, plan)
-            )
+            csv = await writers.csvs.create(wanted)
         for service in content.services:
-            await self._writers.services.ensure(desired_service(csv, service))
+            await writers.services.ensure(desired_service(csv, service))
+        return True
+
+    async def _rehearse(
+        self, csv: Object, content: Installable, bundle: Bundle, source: Key, writers: Writers
+    ) -> None:
+        """Let the server check everything that is new, so that nothing is half done."""
+        namespace = csv["metadata"]["namespace"]
+        for one in content.definitions:
+            await self._definitions.rehearse(one, bundle, source)
+        if self._csvs.get(key_of(csv)) is None:
+            await writers.csvs.rehearse_create(csv)
+        for one in content.services:
+            key = Key(namespace, one["metadata"]["name"])
+            if self._own.services.get(key) is None:
+                meta = {"name": key.name, "namespace": namespace, "labels": MANAGED}
+                await writers.services.rehearse_create({**one, "metadata": meta})
 
     def _check_csv(self, key: Key, subscription: Subscription) -> None:
         found = self._csvs.get(key)
@@ -127,51 +164,45 @@ class Plans:
                 f"{owner or 'somebody else'}; delete it first"
             )
 
-    def _check_definition(self, definition: Object, bundle: Bundle) -> None:
-        name = definition["metadata"]["name"]
-        live = self._definitions.get(Key("", name))
-        owner = _annotation(live, PACKAGE)
-        if live is not None and owner != bundle.package:
+    def _check_replaced(self, key: Key, subscription: Subscription) -> None:
+        """The replaced version is deleted in the end: a plan cannot name that of another."""
+        found = self._csvs.get(key)
+        if found is None:
+            return
+        owner = found.metadata.annotations.get(SUBSCRIPTION)
+        if owner != subscription.metadata.name:
             raise CannotInstall(
-                f"CustomResourceDefinition {name} belongs to the package {owner or 'of another'}"
+                f"spec.replaces: {key.name!r}: it belongs to {owner or 'somebody else'}; "
+                "delete this plan"
             )
 
-    async def _ensure_definition(self, definition: Object, bundle: Bundle) -> None:
-        name = definition["metadata"]["name"]
-        live = self._definitions.get(Key("", name))
-        newest = parse_version(_annotation(live, PACKAGE_VERSION))
-        if newest is not None and newest > bundle.version:
-            return  # A newer version of the operator is in another namespace.
-        try:
-            await self._definitions.ensure(desired_definition(definition, bundle))
-        except AlreadyExists as error:
-            raise CannotInstall(
-                f"CustomResourceDefinition {name} exists, and was not installed by a Subscription; "
-                "delete it, or let the other operator have it"
-            ) from error
+    def _check_service(self, key: Key, csv: str, plan: InstallPlan) -> None:
+        live = self._own.services.get(key)
+        owner = owner_of(live) if live is not None else None
+        mine = {Key(key.namespace, name) for name in (csv, plan.spec.replaces or csv)}
+        if live is None or owner in mine:
+            return
+        if owner is None or self._csvs.get(owner) is not None:
+            who = owner.name if owner else "somebody else"
+            raise CannotInstall(f"Service {key.name} belongs to {who}; delete or rename it")
 
     async def _write(self, plan: InstallPlan, phase: str, message: str) -> None:
+        message = readable(message)
         now = self._manager.now()
         live = self._plans.get(key_of(plan)) or plan
-        await self._plans.set_status(live, desired_status(live, phase, message, now))
+        if await self._plans.set_status(live, desired_status(live, phase, message, now)):
+            level: Literal["Normal", "Warning"] = "Warning" if phase == "Failed" else "Normal"
+            names = ", ".join(plan.spec.cluster_service_version_names)
+            made = Announcement(type=level, reason=REASONS[phase], note=f"{names}: {message}")
+            record(self._manager.events, plan, [made], "Install")
 
 
-def desired_definition(definition: Object, bundle: Bundle) -> Object:
-    """The CustomResourceDefinition, marked with its package."""
-    meta = definition["metadata"]
-    version = bundle.version
-    text = f"{version.major}.{version.minor}.{version.patch}"
-    text += f"-{'.'.join(version.pre)}" if version.pre else ""
-    metadata = {
-        "name": meta["name"],
-        "labels": {**(meta.get("labels") or {}), **MANAGED},
-        "annotations": {
-            **(meta.get("annotations") or {}),
-            PACKAGE: bundle.package,
-            PACKAGE_VERSION: text,
-        },
-    }
-    return {"metadata": metadata, "spec": without_nulls(definition["spec"])}
+REASONS = {
+    "RequiresApproval": "RequiresApproval",
+    "Complete": "Installed",
+    "Failed": "InstallFailed",
+}
+"""The reasons of the events about the phases."""
 
 
 def desired_csv(
@@ -180,7 +211,7 @@ def desired_csv(
     """The ClusterServiceVersion of the bundle, as it is created."""
     meta = content.csv["metadata"]
     annotations = {
-        **without_nulls(meta.get("annotations") or {}),
+        **without_reserved(meta.get("annotations")),
         SUBSCRIPTION: subscription.metadata.name,
     }
     if plan.spec.replaces:
@@ -189,7 +220,7 @@ def desired_csv(
         "metadata": {
             "name": meta["name"],
             "namespace": namespace,
-            "labels": without_nulls(meta.get("labels") or {}),
+            "labels": without_reserved(meta.get("labels")),
             "annotations": annotations,
         },
         "spec": without_nulls(content.csv["spec"]),
@@ -213,6 +244,14 @@ def desired_status(plan: InstallPlan, phase: str, message: str, now: datetime) -
     )
 
 
-def _annotation(live: Object | None, name: str) -> str:
-    found: str = ((live or {"metadata": {}})["metadata"].get("annotations") or {}).get(name, "")
-    return found
+def _with_remedy(error: CannotInstall | ApiError) -> str:
+    match error:
+        case CannotInstall():
+            return str(error)
+        case Forbidden():
+            remedy = "give the account of the OperatorGroup this right, or change the bundle"
+        case AlreadyExists():
+            remedy = "delete it, or rename one of the two"
+        case _:
+            remedy = "correct the bundle"
+    return f"{error.message}; {remedy}"

@@ -156,7 +156,10 @@ def _found_catalog(seen: Observed) -> tuple[Key, Catalog] | Failure:
         return Failure(reason="CatalogSourceUnusable", message=message, unhealthy=True)
     if not seen.catalogs:
         wanted = f"no CatalogSource {spec.source}" if spec.source else "no CatalogSource"
-        message = f"there is {wanted}; create it, or correct spec.source and spec.sourceNamespace"
+        where = "in this namespace or that of the operator"
+        message = (
+            f"there is {wanted} {where}; create it, or correct spec.source and spec.sourceNamespace"
+        )
         return Failure(reason="CatalogSourceMissing", message=message, unhealthy=True)
     names = ", ".join(str(key) for key in sorted(seen.catalogs))
     message = f"no package {package} in {names}; correct spec.name"

@@ -13,6 +13,7 @@ from quarterdeck.api.operators_v1alpha1 import (
 from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch, to_owner
 from quarterdeck.controller.metadata import controller_of, key_of, owned_by
 from quarterdeck.kube import AlreadyExists
+from quarterdeck.operators.subscriptions.announce import faults_changed, record
 from quarterdeck.operators.subscriptions.catalog.model import Bundle, Catalog
 from quarterdeck.operators.subscriptions.catalogs import Catalogs
 from quarterdeck.operators.subscriptions.install.reports import ConfigReports
@@ -99,27 +100,35 @@ class Subscriber:
         report = self._reports.get(key_of(current)) if current is not None else None
         progress = Progress(decision=decision, plan=plan, report=report)
         status = desired_status(subscription, progress, self._manager.now())
-        await self._subscriptions.set_status(subscription, status)
+        if await self._subscriptions.set_status(subscription, status):
+            before = subscription.status.conditions
+            changes = faults_changed(before, status.conditions, harmless=["InstallPlanPending"])
+            record(self._manager.events, subscription, changes, "Reconcile")
         return DONE
 
     def _catalogs_for(self, subscription: Subscription) -> dict[Key, Catalog | None] | None:
         """The catalogs that the Subscription may use; None if one is not read yet."""
-        spec = subscription.spec
-        namespaces = (
-            [spec.source_namespace]
-            if spec.source_namespace
-            else [subscription.metadata.namespace, self._manager.home.namespace]
-        )
         found: dict[Key, Catalog | None] = {}
         for source in self._sources.all():
             key = key_of(source)
-            if key.namespace not in namespaces or (spec.source and key.name != spec.source):
+            if not self._may_use(subscription, key):
                 continue
             state = self._catalogs.get(key)
             if state is None:
                 return None
             found[key] = state.catalog
         return found
+
+    def _may_use(self, subscription: Subscription, source: Key) -> bool:
+        """Whether the Subscription names the CatalogSource, or may find it by itself.
+
+        Other namespaces' catalogs are their own matter, except those of the operator's namespace.
+        """
+        spec = subscription.spec
+        namespaces = {subscription.metadata.namespace, self._manager.home.namespace}
+        if spec.source_namespace:
+            namespaces &= {spec.source_namespace}
+        return source.namespace in namespaces and spec.source in (None, "", source.name)
 
     def _own_plans(self, subscription: Subscription) -> list[InstallPlan]:
         same = self._plans.by_index("namespace", subscription.metadata.namespace)
@@ -170,20 +179,25 @@ class Subscriber:
             return plan
         return await self._plans.patch(plan, {"spec": {"approved": True, "approval": "Automatic"}})
 
-    def find_bundle(self, plan: InstallPlan, _subscription: Subscription) -> Bundle | str | None:
-        """The bundle of a plan, or why there is none; None while the catalog is not read yet."""
+    def find_bundle(self, plan: InstallPlan, subscription: Subscription) -> Bundle | str | None:
+        """The bundle of a plan, or why there is none; None while the catalog is not read yet.
+
+        A user who can write InstallPlans gets nothing by one that the Subscription would not get.
+        """
         source = Key(plan.spec.source_namespace or "", plan.spec.source or "")
+        if not self._may_use(subscription, source):
+            return f"the Subscription may not use the CatalogSource {source}; delete this plan"
         if self._sources.get(source) is None:
             return f"the CatalogSource {source} is gone"
         state = self._catalogs.get(source)
         if state is None:
             return None
-        name = plan.spec.cluster_service_version_names[0]
-        packages = state.catalog.packages.values() if state.catalog else ()
-        for package in packages:
-            bundle = package.bundles.get(name)
-            if bundle is not None and bundle.digest == plan.spec.bundle_digest:
-                return bundle
+        name = next(iter(plan.spec.cluster_service_version_names), "")
+        packages = state.catalog.packages if state.catalog else {}
+        package = packages.get(subscription.spec.package_name)
+        bundle = package.bundles.get(name) if package is not None else None
+        if bundle is not None and bundle.digest == plan.spec.bundle_digest:
+            return bundle
         return f"the CatalogSource {source} does not have {name} as it was when this was planned"
 
 

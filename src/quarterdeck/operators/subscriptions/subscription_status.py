@@ -15,6 +15,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     Subscription,
     SubscriptionStatus,
 )
+from quarterdeck.controller.faults import readable
 from quarterdeck.operators.subscriptions.config.faults import (
     config_faults,
     first_reason,
@@ -69,7 +70,11 @@ def desired_status(
     conditions = remove_conditions(conditions, [type_ for type_ in judged if type_ not in names])
     for type_, reason, message in wanted:
         made = Condition(
-            type=type_, status="True", reason=reason, message=message, last_transition_time=now
+            type=type_,
+            status="True",
+            reason=reason,
+            message=readable(message),
+            last_transition_time=now,
         )
         conditions = set_condition(conditions, made, now)
     return SubscriptionStatus(

@@ -62,6 +62,9 @@ def bundle(
     definitions: tuple[Object, ...] = (),
     required: tuple[Object, ...] = (),
     account: str = "engine",
+    services: tuple[Object, ...] = (),
+    metadata: Object | None = None,
+    others: tuple[Object, ...] = (),
 ) -> BundleDirectory:
     """A bundle with one ClusterServiceVersion."""
     name = name or f"{package}.v{version}"
@@ -84,7 +87,7 @@ def bundle(
     csv = {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
-        "metadata": {"name": name},
+        "metadata": {"name": name, **(metadata or {})},
         "spec": {
             "displayName": name,
             "version": version,
@@ -105,8 +108,28 @@ def bundle(
         replaces=replaces,
         skips=skips,
         skip_range="",
-        objects=(csv, *definitions),
+        objects=(csv, *definitions, *services, *others),
     )
+
+
+def service(name: str, **metadata: Any) -> Object:
+    """A Service."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, **metadata},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 80}]},
+    }
+
+
+def group(name: str = "group", **spec: object) -> Object:
+    """An OperatorGroup."""
+    return {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def definition(group: str, kind: str = "Engine") -> Object:

@@ -165,6 +165,12 @@ class Cluster(ApiObjects):
         return {one["name"]: one for one in pod["containers"][container].get("env") or ()}
 
 
+def publish(cluster: Cluster, catalog_root: Path, *bundles: BundleDirectory) -> None:
+    """Make the catalog of the namespace have these bundles."""
+    write_catalog(catalog_root / cluster.namespace, list(bundles))
+    cluster.catalog_source(cluster.namespace)
+
+
 @pytest.fixture
 def cluster(
     control_plane: ControlPlane, operator: OperatorProcess, clean_cluster: None, namespace: str

@@ -16,6 +16,7 @@ def test_the_commands_of_the_document(newcomer: Shell, tmp_path: Path) -> None:
     text = ""
     for command, _ in commands((DOCS / "operator-configuration.md").read_text()):
         text += newcomer.succeed(command).stdout
+    assert "sample-subscription" in text
     assert 'config[0]   {"name":"ARGS","value":"-v=4"}' in text
     assert "sample-operator.v0.1.0 (install-sample-operator-" in text
     assert "Deployment sample-operator: spec.template.spec.containers" in text

@@ -1,24 +1,29 @@
-"""Updates: approval, warnings, the proxy, conflicts, and a killed operator."""
+"""Updates and installs: approval, warnings, conflicts, OperatorGroups."""
 
 import json
 from pathlib import Path
 
-from tests.integration.operators.subscriptions.bundles import bundle, definition, deployment
-from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, write_catalog
+from tests.integration.operators.subscriptions.bundles import (
+    bundle,
+    definition,
+    deployment,
+    group,
+)
+from tests.integration.operators.subscriptions.conftest import (
+    LIMIT,
+    Cluster,
+    publish,
+    write_catalog,
+)
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.subscriptions.catalog.bundles import BundleDirectory, catalog_entries
+from quarterdeck.operators.subscriptions.catalog.bundles import catalog_entries
 from quarterdeck.testing.waiting import eventually
 
 ENTRY: Object = {
     "selector": {"matchLabels": {"app": "engine"}},
     "env": [{"name": "ARGS", "value": "-v=4"}],
 }
-
-
-def publish(cluster: Cluster, catalog_root: Path, *bundles: BundleDirectory) -> None:
-    write_catalog(catalog_root / cluster.namespace, list(bundles))
-    cluster.catalog_source(cluster.namespace)
 
 
 def test_a_manual_update_warns_before_it_is_approved(cluster: Cluster, catalog_root: Path) -> None:
@@ -148,15 +153,6 @@ def test_a_catalog_in_a_config_map(cluster: Cluster) -> None:
     cluster.wait_phase("engine.v1.0.0")
 
 
-def group(name: str = "group", **spec: object) -> Object:
-    return {
-        "apiVersion": "operators.coreos.com/v1",
-        "kind": "OperatorGroup",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-
-
 def test_operator_groups(cluster: Cluster, catalog_root: Path) -> None:
     """Unsupported modes, several groups, a global one, and what is left after a deletion."""
     publish(cluster, catalog_root, bundle("1.0.0", modes=("OwnNamespace", "AllNamespaces")))
@@ -182,82 +178,3 @@ def test_operator_groups(cluster: Cluster, catalog_root: Path) -> None:
     cluster.delete("csv", "engine.v1.0.0")
     eventually(lambda: cluster.list("clusterrole", owned) == [], "no ClusterRole", LIMIT)
     eventually(lambda: cluster.list("clusterrolebinding", owned) == [], "no binding", LIMIT)
-
-
-def test_an_account_of_the_group_grants_no_more_than_it_has(
-    cluster: Cluster, catalog_root: Path
-) -> None:
-    secrets = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]
-    publish(cluster, catalog_root, bundle("1.0.0", rules=secrets))
-    everything = {"apiGroups": ["", "apps"], "resources": ["serviceaccounts", "deployments"]}
-    roles = ["roles", "rolebindings"]
-    rules = [
-        {**everything, "verbs": ["get", "create", "patch"]},
-        {
-            "apiGroups": ["rbac.authorization.k8s.io"],
-            "resources": roles,
-            "verbs": ["get", "create", "patch"],
-        },
-    ]
-    rbac = "rbac.authorization.k8s.io"
-    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer"}})
-    role: Object = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "Role",
-        "metadata": {"name": "installer"},
-        "rules": rules,
-    }
-    cluster.apply(role)
-    subject = {"kind": "ServiceAccount", "name": "installer", "namespace": cluster.namespace}
-    cluster.apply(
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "installer"},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "installer"},
-            "subjects": [subject],
-        }
-    )
-    namespaces = [cluster.namespace]
-    cluster.apply(group(targetNamespaces=namespaces, serviceAccountName="installer"))
-    cluster.subscribe("engine")
-    cluster.wait_phase("engine.v1.0.0", "Failed")
-    message = cluster.status("csv", "engine.v1.0.0")["message"]
-    assert "not currently held" in message
-    assert "secrets" in message
-    assert cluster.find("deployment", "engine") is None
-    cluster.apply({**role, "rules": [*rules, *secrets]})
-    cluster.apply(group(targetNamespaces=namespaces, serviceAccountName="installer"))
-    # What was refused is tried again after a while; a change of the group does it at once.
-    cluster.patch("csv", "engine.v1.0.0", {"metadata": {"annotations": {"again": "1"}}})
-    cluster.wait_phase("engine.v1.0.0")
-
-
-def test_the_proxy_reaches_the_right_deployments(cluster: Cluster, catalog_root: Path) -> None:
-    """Created, changed, deleted; the Subscription that sets one of the three never gets any."""
-    alone = bundle("1.0.0", package="alone", account="alone", deployments=[deployment("alone")])
-    publish(cluster, catalog_root, bundle("1.0.0"), alone)
-    cluster.subscribe("engine")
-    cluster.subscribe("alone", config=[{"env": [{"name": "NO_PROXY", "value": ""}]}])
-    cluster.wait_phase("engine.v1.0.0")
-    cluster.wait_phase("alone.v1.0.0")
-    generation = cluster.get("deployment", "alone")["metadata"]["generation"]
-    proxy: Object = {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "Proxy",
-        "metadata": {"name": "cluster"},
-        "spec": {"httpProxy": "http://proxy.example.com:1"},
-    }
-
-    def is_set(value: str | None) -> bool:
-        found = cluster.env("engine").get("HTTP_PROXY") or {}
-        return bool(found.get("value") == value)
-
-    cluster.apply(proxy)
-    eventually(lambda: is_set("http://proxy.example.com:1"), "the proxy is set", LIMIT)
-    proxy["spec"]["httpProxy"] = "http://proxy.example.com:2"
-    cluster.apply(proxy)
-    eventually(lambda: is_set("http://proxy.example.com:2"), "the proxy is changed", LIMIT)
-    cluster.delete("proxies.config.openshift.io", "cluster")
-    eventually(lambda: is_set(None), "the proxy is gone", LIMIT)
-    assert cluster.get("deployment", "alone")["metadata"]["generation"] == generation

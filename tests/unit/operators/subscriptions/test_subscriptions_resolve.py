@@ -241,7 +241,7 @@ def test_what_an_update_would_lose() -> None:
 
 
 def result(name: str, outcome: rollout.Outcome | None, **more: Any) -> DeploymentResult:
-    return DeploymentResult(name=name, exists=outcome is not None, outcome=outcome, **more)
+    return DeploymentResult(name=name, is_applied=outcome is not None, outcome=outcome, **more)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.files import directory_files
 from quarterdeck.operators.subscriptions.catalog.load import BUNDLE_OBJECT, PACKAGE_PROPERTY
 from quarterdeck.operators.subscriptions.catalog.model import Finding
+from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 from quarterdeck.strict_yaml import Document, Refusal, decode_json, decode_yaml
 from quarterdeck.versions import Version, parse_version
 
@@ -75,6 +76,9 @@ def read_bundle(directory: Path) -> BundleDirectory | Finding:
     if version is None or not meta.get("name"):
         message = f"its ClusterServiceVersion has no name or no version: {spec.get('version')!r}"
         return _finding(shown, message, "give it a name and a semantic version")
+    for text in (str(package), str(meta["name"])):
+        if not is_object_name(text):
+            return _finding(shown, f"{text[:100]!r} is no name", NAME_REMEDY)
     return BundleDirectory(
         directory=shown,
         package=str(package),

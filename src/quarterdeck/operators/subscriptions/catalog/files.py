@@ -17,6 +17,9 @@ from quarterdeck.operators.subscriptions.catalog.model import Finding
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_FILE = 16 << 20
 MAX_TOTAL = 512 << 20
+"""The most bytes of a catalog in a directory."""
+MAX_IN_CONFIG_MAP = 64 << 20
+"""The most bytes of a catalog in a ConfigMap, decompressed: users can write those."""
 MAX_FILES = 20_000
 
 TextFile = tuple[str, str]
@@ -49,6 +52,7 @@ def directory_files(directory: Path) -> Iterator[TextFile | Finding]:
 def config_map_files(config_map: Object) -> Iterator[TextFile | Finding]:
     """The files in a ConfigMap: each key of `data`, and each `.gz` of `binaryData`."""
     name = config_map["metadata"]["name"]
+    left = MAX_IN_CONFIG_MAP
     for key, text in sorted((config_map.get("data") or {}).items()):
         yield f"{name}/{key}", text
     for key, encoded in sorted((config_map.get("binaryData") or {}).items()):
@@ -56,18 +60,25 @@ def config_map_files(config_map: Object) -> Iterator[TextFile | Finding]:
         if not key.endswith(".gz"):
             yield _finding(file, "is not compressed", "compress it with gzip and name it .gz")
             continue
-        yield _unpacked(file, encoded)
+        if left <= 0:
+            most = f"{MAX_IN_CONFIG_MAP >> 20} MiB of text"
+            yield _finding(file, f"the files before it have {most} already", "split the catalog")
+            return
+        found = _unpacked(file, encoded, min(left, MAX_FILE))
+        yield found
+        left -= MAX_FILE if isinstance(found, Finding) else len(found[1])
 
 
-def _unpacked(file: str, encoded: str) -> TextFile | Finding:
+def _unpacked(file: str, encoded: str, limit: int) -> TextFile | Finding:
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        data = unpacker.decompress(base64.b64decode(encoded, validate=True), MAX_FILE)
+        # One byte more: 0 would mean no limit.
+        data = unpacker.decompress(base64.b64decode(encoded, validate=True), limit + 1)
         text = data.decode()
     except (binascii.Error, zlib.error, UnicodeDecodeError) as error:
         return _finding(file, f"cannot be decompressed: {error}", "compress UTF-8 text with gzip")
-    if unpacker.unconsumed_tail:
-        return _finding(file, f"has more than {MAX_FILE >> 20} MiB of text", "split the catalog")
+    if len(data) > limit:
+        return _finding(file, f"has more than {limit >> 20} MiB of text", "split the catalog")
     return file.removesuffix(".gz"), text
 
 

@@ -14,9 +14,15 @@ from quarterdeck.operators.subscriptions.catalog.definitions import (
     Unconvertible,
     convert_definition,
 )
+from quarterdeck.operators.subscriptions.catalog.manifests import BadManifest
 from quarterdeck.operators.subscriptions.catalog.model import Bundle, describe
+from quarterdeck.operators.subscriptions.names import is_object_name
 
 CSV_API = "operators.coreos.com/v1alpha1"
+PLATFORM_GROUPS = frozenset(
+    ("config.openshift.io", "operator.openshift.io", "operators.coreos.com", "quarterdeck.dev")
+)
+"""API groups whose kinds configure the cluster and its operators."""
 
 
 class Installable(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +49,11 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
     definitions: list[Object] = []
     services: list[Object] = []
     conversions: list[str] = []
-    for obj in bundle.objects():
+    try:
+        objects = bundle.objects()
+    except BadManifest as error:
+        return NotInstallable(f"{bundle.place}: {error}")
+    for obj in objects:
         name = obj["metadata"]["name"]
         match obj.get("apiVersion"), obj["kind"]:
             case (str(api), "ClusterServiceVersion") if api == CSV_API:
@@ -58,7 +68,7 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
                     return NotInstallable(f"{why}: {error}")
                 definitions.append(made.definition)
                 conversions.append(f"{name}: {', '.join(made.changes)}")
-            case "v1", "Service":
+            case "v1", "Service" if isinstance(obj.get("spec"), dict):
                 services.append(obj)
             case api, kind:
                 return NotInstallable(f"it has a {kind} ({api}), which is not supported: {name}")
@@ -107,6 +117,34 @@ def _definitions_not_owned(_bundle: Bundle, found: Installable) -> str:
     return f"its ClusterServiceVersion does not own {', '.join(foreign)}" if foreign else ""
 
 
+def _webhook_conversion(_bundle: Bundle, found: Installable) -> str:
+    """A definition whose conversion sends all objects of its kind to an address of its choice."""
+    for one in found.definitions:
+        spec = one.get("spec")
+        conversion = spec.get("conversion") if isinstance(spec, dict) else None
+        strategy = conversion.get("strategy") if isinstance(conversion, dict) else conversion
+        if strategy not in (None, "None"):
+            name = one["metadata"]["name"]
+            return f"CustomResourceDefinition {name} has a conversion webhook, not supported"
+    return ""
+
+
+def _platform_definition(_bundle: Bundle, found: Installable) -> str:
+    """A definition in an API group of the platform, which no operator of a catalog brings."""
+    for one in found.definitions:
+        name = one["metadata"]["name"]
+        group = name.partition(".")[2]
+        if group in PLATFORM_GROUPS or group.endswith(".quarterdeck.dev"):
+            return f"CustomResourceDefinition {name} is in the group {group}, which is reserved"
+    return ""
+
+
+def _bad_object_name(_bundle: Bundle, found: Installable) -> str:
+    objects = (found.csv, *found.definitions, *found.services)
+    bad = [one for one in objects if not is_object_name(one["metadata"]["name"])]
+    return f"{bad[0]['metadata']['name'][:100]!r} is no name of an object" if bad else ""
+
+
 def _not_supported(_bundle: Bundle, found: Installable) -> str:
     for part in ("webhookdefinitions", "apiservicedefinitions"):
         value = found.csv["spec"].get(part)
@@ -115,4 +153,13 @@ def _not_supported(_bundle: Bundle, found: Installable) -> str:
     return ""
 
 
-RULES = (_other_name, _other_version, _other_strategy, _definitions_not_owned, _not_supported)
+RULES = (
+    _bad_object_name,
+    _other_name,
+    _other_version,
+    _other_strategy,
+    _definitions_not_owned,
+    _platform_definition,
+    _webhook_conversion,
+    _not_supported,
+)

@@ -1,5 +1,6 @@
 """Checks the entries of a catalog against each other. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from quarterdeck.operators.subscriptions.catalog.channels import chain_of
@@ -30,7 +31,7 @@ def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
     if not names:
         yield place.finding("has no entries", "add one, or remove the channel")
         return
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    for name in sorted(name for name, count in Counter(names).items() if count > 1):
         yield place.finding(f"has the entry {name} twice", "remove one of the two")
     for name in names:
         if name not in package.bundles:
@@ -48,8 +49,9 @@ def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
         return
     reached = {entry.name for entry in chain.entries}
     skipped = {name for entry in channel.entries for name in entry.skips}
+    known = reached | skipped
     for name in names:
-        if name not in reached | skipped:
+        if name not in known:
             message = f"the entry {name} is not reached from the head {chain.heads[0].name}"
             yield place.finding(message, "let a later entry replace or skip it")
 

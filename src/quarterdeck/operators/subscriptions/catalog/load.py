@@ -3,8 +3,6 @@
 An entry that cannot be read is a finding; `lint` checks the entries against each other.
 """
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +10,7 @@ import msgspec
 
 from quarterdeck.operators.subscriptions.catalog.files import TextFile
 from quarterdeck.operators.subscriptions.catalog.lint import lint
+from quarterdeck.operators.subscriptions.catalog.manifests import BadManifest, Manifest, packed
 from quarterdeck.operators.subscriptions.catalog.model import (
     Bundle,
     Catalog,
@@ -22,6 +21,7 @@ from quarterdeck.operators.subscriptions.catalog.model import (
     Package,
     Place,
 )
+from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 from quarterdeck.strict_yaml import Document, Refusal, decode_json, decode_yaml
 from quarterdeck.versions import parse_range, parse_version
 
@@ -29,6 +29,8 @@ BUNDLE_OBJECT = "olm.bundle.object"
 PACKAGE_PROPERTY = "olm.package"
 MAX_OBJECTS = 500
 """The most objects of a bundle."""
+MAX_CHANNEL = 5_000
+"""The most versions in a channel."""
 
 
 class _Property(msgspec.Struct):
@@ -113,6 +115,9 @@ def _add(parts: _Parts, place: Place, value: Mapping[str, Any]) -> None:
     except msgspec.ValidationError as error:
         parts.findings.append(place.finding(f"is not valid: {error}", "correct the field"))
         return
+    if fault := _bad_name(entry):
+        parts.findings.append(place.finding(*fault))
+        return
     match entry:
         case _PackageEntry():
             _put(parts, parts.packages, entry.name, (entry, place), place)
@@ -122,6 +127,20 @@ def _add(parts: _Parts, place: Place, value: Mapping[str, Any]) -> None:
         case _BundleEntry():
             if (bundle := _bundle(entry, place, parts.findings)) is not None:
                 _put(parts, parts.bundles, (entry.package, entry.name), bundle, place)
+
+
+def _bad_name(entry: _PackageEntry | _ChannelEntry | _BundleEntry) -> tuple[str, str] | None:
+    """A name that could not be that of an object or a file, and the remedy."""
+    package = entry.name if isinstance(entry, _PackageEntry) else entry.package
+    names = [package]
+    if isinstance(entry, _BundleEntry):
+        names.append(entry.name)
+    for name in names:
+        if not is_object_name(name):
+            return f"{name[:100]!r} is no name", NAME_REMEDY
+    if isinstance(entry, _ChannelEntry) and len(entry.entries) > MAX_CHANNEL:
+        return f"has more than {MAX_CHANNEL:,} entries", "remove old ones"
+    return None
 
 
 def _put(parts: _Parts, known: dict[Any, Any], key: Any, value: Any, place: Place) -> None:
@@ -170,7 +189,7 @@ def _bundle(entry: _BundleEntry, place: Place, findings: list[Finding]) -> Bundl
 
 def _manifests(
     entry: _BundleEntry, place: Place, findings: list[Finding]
-) -> tuple[bytes, ...] | None:
+) -> tuple[Manifest, ...] | None:
     objects = [one.value for one in entry.properties if one.type == BUNDLE_OBJECT]
     if len(objects) > MAX_OBJECTS:
         findings.append(place.finding(f"has more than {MAX_OBJECTS} objects", "split the operator"))
@@ -185,21 +204,14 @@ def _manifests(
             )
             return None
         try:
-            manifest = base64.b64decode(data, validate=True)
-            found = next(decode_json(manifest.decode()), None)
-        except (binascii.Error, UnicodeDecodeError) as error:
+            # msgspec's decoder is as strict as the standard library's, in a quarter of the time.
+            made.append(packed(msgspec.convert(data, bytes)))
+        except msgspec.ValidationError as error:
             findings.append(place.finding(f"{where}: {error}", "encode JSON in base64"))
             return None
-        match found:
-            case Document(value={"kind": str(), "metadata": {"name": str()}}):
-                made.append(manifest)
-            case Refusal(message=message, remedy=remedy):
-                findings.append(place.finding(f"{where}: {message}", remedy))
-                return None
-            case _:
-                message = f"{where} has no kind, or its metadata no name"
-                findings.append(place.finding(message, "put a Kubernetes object there"))
-                return None
+        except BadManifest as error:
+            findings.append(place.finding(f"{where} {error.message}", error.remedy))
+            return None
     return tuple(made)
 
 

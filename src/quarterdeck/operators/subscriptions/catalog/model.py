@@ -7,6 +7,7 @@ from functools import cached_property
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.operators.subscriptions.catalog.manifests import Manifest, unpacked
 from quarterdeck.versions import Range, Version
 
 
@@ -31,6 +32,9 @@ class Place(msgspec.Struct, frozen=True):
 
     file: str
     entry: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.entry}"
 
     def finding(self, message: str, remedy: str, *, error: bool = True) -> Finding:
         """A fault at this place."""
@@ -58,26 +62,31 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A version of an operator. Its objects are kept as JSON: most are never used."""
+    """A version of an operator."""
 
     package: str
     name: str
     version: Version
-    manifests: tuple[bytes, ...]
-    """Each object as JSON."""
+    manifests: tuple[Manifest, ...]
+    """Its objects."""
     place: Place
+
+    @property
+    def size(self) -> int:
+        """The bytes in memory of its objects."""
+        return sum(len(manifest.data) for manifest in self.manifests)
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of all objects: the same for the same content."""
         total = hashlib.sha256()
         for manifest in self.manifests:
-            total.update(hashlib.sha256(manifest).digest())
+            total.update(hashlib.sha256(manifest.text()).digest())
         return total.hexdigest()
 
     def objects(self) -> list[Object]:
-        """The objects; a new list at each call."""
-        return [msgspec.json.decode(manifest) for manifest in self.manifests]
+        """The objects, new ones at each call; `BadManifest` if one of them is not valid."""
+        return unpacked(self.manifests)
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +103,13 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """All operators of a catalog, by name."""
 
     packages: Mapping[str, Package]
+
+    @property
+    def size(self) -> int:
+        """The bytes in memory of all bundles."""
+        return sum(
+            one.size for package in self.packages.values() for one in package.bundles.values()
+        )
 
     @property
     def bundle_count(self) -> int:

@@ -5,70 +5,43 @@ and Deployments, and writes the phase. A newer ClusterServiceVersion takes over 
 both have; the older one does nothing from then on, and is deleted when the newer one works.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
-import msgspec
-
-from quarterdeck.api.config_v1 import PROXIES, Proxy
-from quarterdeck.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, SECRETS, Key, Object
+from quarterdeck.api.config_v1 import Proxy
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1 import OperatorGroup
-from quarterdeck.api.operators_v1alpha1 import (
-    ClusterServiceVersion,
-    ConfigEntry,
-    Subscription,
-)
-from quarterdeck.controller import (
-    DONE,
-    Controller,
-    Finalizer,
-    Manager,
-    Objects,
-    Result,
-    Selection,
-    Watch,
-)
+from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, Subscription
+from quarterdeck.controller import DONE, Controller, Finalizer, Manager, Objects, Result, Watch
 from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
-from quarterdeck.operators.subscriptions.config.faults import (
-    config_faults,
-    selector_faults,
-)
-from quarterdeck.operators.subscriptions.config.merge import Merged, merged
-from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
-from quarterdeck.operators.subscriptions.config.references import (
-    Kind,
-    Reference,
-    references,
-    why_unresolved,
-)
-from quarterdeck.operators.subscriptions.config.refusals import refused_entries
-from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault, target_of
-from quarterdeck.operators.subscriptions.install.desired import (
-    desired_accounts,
-    desired_deployment,
-    desired_roles,
-    named_deployments,
-)
+from quarterdeck.operators.subscriptions.announce import record
+from quarterdeck.operators.subscriptions.config.faults import selector_faults
+from quarterdeck.operators.subscriptions.config.merge import merged
+from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault
+from quarterdeck.operators.subscriptions.install.cluster_proxy import ClusterProxy
+from quarterdeck.operators.subscriptions.install.config_objects import ConfigObjects
+from quarterdeck.operators.subscriptions.install.deployments import Applier
+from quarterdeck.operators.subscriptions.install.desired import named_deployments
+from quarterdeck.operators.subscriptions.install.needs import Needs
+from quarterdeck.operators.subscriptions.install.ownership import taken
 from quarterdeck.operators.subscriptions.install.phase import (
     DeploymentResult,
     Phase,
     PhaseResult,
     desired_status,
+    phase_changed,
     phase_of_deployments,
 )
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport, ConfigReports
-from quarterdeck.operators.subscriptions.install.requirements import missing_requirements
-from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
-from quarterdeck.operators.subscriptions.names import (
-    FINALIZER,
-    REPLACES,
-    SUBSCRIPTION,
-    owned_selector,
-    owner_of,
-    to_csv,
+from quarterdeck.operators.subscriptions.install.rights import (
+    apply_rights,
+    delete_rights,
+    wanted_rights,
 )
+from quarterdeck.operators.subscriptions.install.targets import Targets
+from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
+from quarterdeck.operators.subscriptions.names import FINALIZER, REPLACES, SUBSCRIPTION, to_csv
 from quarterdeck.status import rollout
-from quarterdeck.versions import Version, parse_version
 
 RETRY_INTERVAL = 30.0
 """Seconds until something that was refused is tried again."""
@@ -81,9 +54,9 @@ class Installer:
         self,
         manager: Manager,
         writers: Writers,
-        csvs: Objects[ClusterServiceVersion],
+        impersonated: Impersonated,
+        targets: Targets,
         subscriptions: Objects[Subscription],
-        groups: Objects[OperatorGroup],
         definitions: Objects[Object],
         reports: ConfigReports,
         on_report: Callable[[Key], None],
@@ -91,32 +64,27 @@ class Installer:
         """Call `on_report` with the key of a Subscription whose report changed."""
         self._manager = manager
         self._own = writers
-        self._impersonated = Impersonated(manager, writers)
-        self._csvs = csvs
+        self._impersonated = impersonated
+        self._targets = targets
+        self._csvs = writers.csvs
         self._subscriptions = subscriptions
-        self._groups = groups
-        self._definitions = definitions
         self._reports = reports
         self._on_report = on_report
-        self._namespaces = manager.objects(NAMESPACES)
-        self._proxies = manager.objects(PROXIES, Selection(name="cluster", optional=True))
-        self._kubernetes: Version | None = None
-        self._finalizer = Finalizer(csvs, FINALIZER, self._clean_up)
-        everywhere = self._everywhere
+        self._proxy = ClusterProxy(manager)
+        self._finalizer = Finalizer(self._csvs, FINALIZER, self._clean_up)
         watches = [
-            Watch(csvs, self._with_related),
+            Watch(self._csvs, self._with_related),
             Watch(subscriptions, self._of_subscription),
-            Watch(groups, self._of_namespace),
-            Watch(definitions, everywhere, _established_changed),
-            Watch(self._namespaces, everywhere, _labels_changed),
-            Watch(self._proxies, everywhere),
-            *(Watch(kind, to_csv) for kind in writers.all),
+            Watch(targets.groups, self._of_namespace),
+            Watch(definitions, self._everywhere, _established_changed),
+            Watch(targets.namespaces, self._everywhere, _labels_changed),
+            Watch(self._proxy.proxies, self._everywhere),
+            *(Watch(kind, to_csv) for kind in writers.parts),
         ]
         self.controller = Controller("csv", self._reconcile, watches, workers=8)
         manager.add(self.controller)
-        self._config_maps = manager.named(CONFIG_MAPS, self.controller)
-        self._secrets = manager.named(SECRETS, self.controller)
-        self._required = manager.named(CRDS, self.controller)
+        self._config_objects = ConfigObjects(manager, self.controller)
+        self._needs = Needs(manager, self.controller, definitions)
 
     # --- what wakes a key
 
@@ -188,148 +156,68 @@ class Installer:
 
     async def _installed(self, csv: ClusterServiceVersion) -> PhaseResult | None:
         """The phase after everything was applied that can be; None if nothing can be decided."""
-        target = self._target(csv)
+        target = await self._target(csv)
+        if target is None:
+            return None
         if isinstance(target, GroupFault):
             return PhaseResult(phase=Phase.FAILED, reason=target.reason, message=target.message)
-        unread = self._required.watch(key_of(csv), self._names_of_definitions(csv))
-        if unread:
+        missing = await self._needs.missing(csv)
+        if missing is None:
             return None
-        kubernetes = await self._kubernetes_version() if csv.spec.min_kube_version else None
-        if missing := missing_requirements(csv, self._definition, kubernetes):
+        if missing:
             return PhaseResult(
                 phase=Phase.PENDING, reason="RequirementsNotMet", message="; ".join(missing)
             )
-        if taken := self._taken(csv):
+        if found := self._taken(csv, target):
             return PhaseResult(
-                phase=Phase.FAILED, reason="ComponentConflict", message="; ".join(taken)
+                phase=Phase.FAILED, reason="ComponentConflict", message="; ".join(found)
             )
+        writers = await self._impersonated.writers(target)
         try:
-            await self._apply_rights(csv, target)
+            await apply_rights(csv, target, self._own, writers)
         except Conflict as error:
             if not isinstance(error, AlreadyExists):
                 raise
             return _failed(error)
         except (Forbidden, Invalid, NotFound) as error:
             return _failed(error)
-        return await self._apply_deployments(csv, target)
+        return await self._apply_deployments(csv, target, writers)
 
-    def _target(self, csv: ClusterServiceVersion) -> Target | GroupFault:
+    async def _target(self, csv: ClusterServiceVersion) -> Target | GroupFault | None:
+        """The target, confirmed by the server before the first write for a version."""
         namespace = csv.metadata.namespace
-        labels = {
-            one["metadata"]["name"]: one["metadata"].get("labels") or {}
-            for one in self._namespaces.all()
-        }
-        target = target_of(namespace, self._groups.by_index("namespace", namespace), labels)
-        if isinstance(target, GroupFault):
-            return target
-        return mode_fault(target, csv.spec.install_modes) or target
-
-    def _names_of_definitions(self, csv: ClusterServiceVersion) -> list[Key]:
-        """The definitions that the operator needs and that we did not install."""
-        kinds = csv.spec.customresourcedefinitions
-        names = [Key("", one.name) for one in (*kinds.owned, *kinds.required)]
-        return [name for name in names if self._definitions.get(name) is None]
-
-    def _definition(self, name: str) -> Object | None:
-        key = Key("", name)
-        return self._definitions.get(key) or self._required.get(key)
-
-    async def _kubernetes_version(self) -> Version | None:
-        """The API server's version, asked for once."""
-        if self._kubernetes is None:
-            body = await self._manager.client.raw("/version")
-            told = msgspec.json.decode(body, type=dict[str, str]).get("gitVersion", "")
-            self._kubernetes = parse_version(told.removeprefix("v"))
-        return self._kubernetes
-
-    def _taken(self, csv: ClusterServiceVersion) -> list[str]:
-        """The objects of this operator that belong to another one in the namespace."""
-        mine = {
-            key_of(csv),
-            Key(csv.metadata.namespace, csv.metadata.annotations.get(REPLACES, "")),
-        }
-        namespace = csv.metadata.namespace
-        wanted = [
-            *((self._own.accounts, key_of(one)) for one in desired_accounts(csv)),
-            *((self._own.deployments, Key(namespace, one.name)) for one in named_deployments(csv)),
-        ]
-        found = []
-        for objects, key in wanted:
-            live = objects.get(key)
-            owner = owner_of(live) if live else None
-            if owner and owner not in mine and self._csvs.get(owner) is not None:
-                found.append(f"{objects.resource.kind} {key.name} belongs to {owner.name}")
+        is_new = csv.status.phase is None
+        found: Target | GroupFault | None = self._targets.target(namespace)
+        if is_new:
+            found = await self._targets.confirmed_target(namespace)
+        if isinstance(found, Target):
+            return mode_fault(found, csv.spec.install_modes) or found
         return found
 
-    async def _apply_rights(self, csv: ClusterServiceVersion, target: Target) -> None:
-        writers = self._impersonated.writers(target.namespace, target.account)
-        rights = desired_roles(csv, target)
-        ours = owned_selector(csv)
-        for objects, own, wanted in (
-            (writers.accounts, self._own.accounts, desired_accounts(csv)),
-            (writers.roles, self._own.roles, rights.roles),
-            (writers.bindings, self._own.bindings, rights.bindings),
-            (writers.cluster_roles, self._own.cluster_roles, rights.cluster_roles),
-            (writers.cluster_bindings, self._own.cluster_bindings, rights.cluster_bindings),
-        ):
-            for one in wanted:
-                await objects.ensure(one)
-            await own.prune([key_of(one) for one in wanted], ours)
+    def _taken(self, csv: ClusterServiceVersion, target: Target) -> list[str]:
+        namespace = csv.metadata.namespace
+        wanted = [
+            *wanted_rights(csv, target, self._own),
+            *((self._own.deployments, Key(namespace, one.name)) for one in named_deployments(csv)),
+        ]
+        return taken(csv, wanted, lambda owner: self._csvs.get(owner) is not None)
 
     async def _apply_deployments(
-        self, csv: ClusterServiceVersion, target: Target
+        self, csv: ClusterServiceVersion, target: Target, writers: Writers
     ) -> PhaseResult | None:
-        key, deployments = key_of(csv), named_deployments(csv)
         subscription = self._subscription(csv)
         config = subscription.spec.config if subscription else ()
-        if self._unread(key, config):
+        if self._config_objects.unread(key_of(csv), config):
             return None
-        writers = self._impersonated.writers(target.namespace, target.account)
-        variables = proxy_variables(self._proxies.get(Key("", "cluster")))
-        results = []
-        for one in deployments:
-            result = merged(one, config, variables, target.annotations)
-            results.append(await self._apply_deployment(csv, result, config, writers))
-        wanted = [Key(csv.metadata.namespace, one.name) for one in deployments]
-        await self._own.deployments.prune(wanted, owned_selector(csv))
+        variables = self._proxy.variables()
+        wanted = [
+            merged(one, config, variables, target.annotations) for one in named_deployments(csv)
+        ]
+        lookup = self._config_objects.lookup(csv.metadata.namespace)
+        results = await Applier(csv, config, lookup, self._own, writers).apply(wanted)
         if subscription is not None:
-            report = ConfigReport(
-                generation=subscription.metadata.generation,
-                faults=tuple(fault for one in results for fault in one.faults),
-                selector_faults=tuple(selector_faults(config, deployments)),
-            )
-            if self._reports.set(key, report):
-                self._on_report(key_of(subscription))
+            self._report(csv, subscription, results)
         return phase_of_deployments(results)
-
-    async def _apply_deployment(
-        self,
-        csv: ClusterServiceVersion,
-        result: Merged,
-        config: Sequence[ConfigEntry],
-        writers: Writers,
-    ) -> DeploymentResult:
-        key = Key(csv.metadata.namespace, result.name)
-        faults = config_faults(result, config, self._lookup(csv.metadata.namespace))
-        refused: list[str] = []
-        live = self._own.deployments.get(key)
-        if not faults:
-            try:
-                live = await writers.deployments.ensure(desired_deployment(csv, result))
-            except (Forbidden, Invalid, AlreadyExists) as error:
-                if live is not None and any(one.field == "spec.selector" for one in error.causes):
-                    # The selector cannot be changed: the watch wakes the key when it is gone.
-                    await self._own.deployments.delete(live, propagation="Background")
-                    return _waiting(result.name)
-                causes = [(one.field, one.message) for one in error.causes]
-                faults, refused = refused_entries(result, causes or [("", error.message)])
-        return DeploymentResult(
-            name=result.name,
-            exists=live is not None,
-            faults=tuple(faults),
-            refused=tuple(refused),
-            outcome=rollout.deployment(live) if live is not None else None,
-        )
 
     def _subscription(self, csv: ClusterServiceVersion) -> Subscription | None:
         """The Subscription whose configuration counts; None if it is gone."""
@@ -337,55 +225,40 @@ class Installer:
         found = self._subscriptions.get(Key(csv.metadata.namespace, name)) if name else None
         return None if found is None or found.metadata.deletion_timestamp else found
 
-    def _unread(self, key: Key, config: Sequence[ConfigEntry]) -> bool:
-        """Watch what the config refers to; whether some of it is not read yet."""
-        needed = [reference for entry in config for reference in references(entry)]
-        names: Mapping[Kind, list[Key]] = {
-            kind: [Key(key.namespace, one.name) for one in needed if one.kind == kind]
-            for kind in ("ConfigMap", "Secret")
-        }
-        unread = self._config_maps.watch(key, names["ConfigMap"])
-        return bool(self._secrets.watch(key, names["Secret"]) or unread)
-
-    def _lookup(self, namespace: str) -> Callable[[Reference], str]:
-        def find(kind: Kind, name: str) -> Object | None:
-            objects = self._config_maps if kind == "ConfigMap" else self._secrets
-            return objects.get(Key(namespace, name))
-
-        return lambda reference: why_unresolved(reference, find)
+    def _report(
+        self,
+        csv: ClusterServiceVersion,
+        subscription: Subscription,
+        results: list[DeploymentResult],
+    ) -> None:
+        report = ConfigReport(
+            generation=subscription.metadata.generation,
+            faults=tuple(fault for one in results for fault in one.faults),
+            selector_faults=tuple(
+                selector_faults(subscription.spec.config, named_deployments(csv))
+            ),
+        )
+        if self._reports.set(key_of(csv), report):
+            self._on_report(key_of(subscription))
 
     async def _write(self, csv: ClusterServiceVersion, result: PhaseResult) -> None:
-        await self._csvs.set_status(csv, desired_status(csv, result, self._manager.now()))
+        status = desired_status(csv, result, self._manager.now())
+        if await self._csvs.set_status(csv, status):
+            record(self._manager.events, csv, phase_changed(csv.status, result), "Install")
 
     async def _clean_up(self, csv: ClusterServiceVersion) -> bool:
-        """Delete what no owner reference covers: objects of the cluster and other namespaces."""
-        ours = owned_selector(csv)
-        for objects in (
-            self._own.cluster_bindings,
-            self._own.cluster_roles,
-            self._own.bindings,
-            self._own.roles,
-        ):
-            await objects.prune([], ours)
+        await delete_rights(csv, self._own)
         return True
 
     def _forget(self, key: Key) -> None:
-        self._config_maps.watch(key, [])
-        self._secrets.watch(key, [])
-        self._required.watch(key, [])
+        self._config_objects.forget(key)
+        self._needs.forget(key)
         self._reports.set(key, None)
 
 
 def _failed(error: ApiError) -> PhaseResult:
     return PhaseResult(
         phase=Phase.FAILED, reason="InstallComponentFailed", message=error.message or str(error)
-    )
-
-
-def _waiting(name: str) -> DeploymentResult:
-    message = "it is deleted and created again, because its selector changed"
-    return DeploymentResult(
-        name=name, exists=True, outcome=rollout.Waiting("DeploymentNotReady", message)
     )
 
 

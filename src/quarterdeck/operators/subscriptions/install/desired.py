@@ -14,7 +14,13 @@ from quarterdeck.api.operators_v1alpha1 import (
 from quarterdeck.controller.metadata import owned_by
 from quarterdeck.operators.subscriptions.config.merge import Merged
 from quarterdeck.operators.subscriptions.groups import Target
-from quarterdeck.operators.subscriptions.names import OWNER, owner_labels, short_hash
+from quarterdeck.operators.subscriptions.install.applied import with_record
+from quarterdeck.operators.subscriptions.names import (
+    OWNER,
+    owner_labels,
+    short_hash,
+    without_reserved,
+)
 
 RBAC = "rbac.authorization.k8s.io"
 DEFAULT_ACCOUNT = "default"
@@ -68,16 +74,18 @@ def desired_deployment(csv: ClusterServiceVersion, merged: Merged) -> Object:
     """The Deployment, with the configuration and its owner."""
     metadata = _metadata(csv, merged.name, csv.metadata.namespace)
     own = merged.deployment["metadata"]
-    metadata["labels"] = {**(own.get("labels") or {}), **metadata["labels"]}
-    metadata["annotations"] = {**(own.get("annotations") or {}), **metadata["annotations"]}
-    return {"metadata": metadata, "spec": without_nulls(merged.deployment["spec"])}
+    metadata["labels"] = {**without_reserved(own.get("labels")), **metadata["labels"]}
+    annotations = without_reserved(own.get("annotations"))
+    metadata["annotations"] = {**annotations, **metadata["annotations"]}
+    return with_record({"metadata": metadata, "spec": without_nulls(merged.deployment["spec"])})
 
 
 def desired_service(csv: ClusterServiceVersion, service: Object) -> Object:
     """A Service of the bundle, with its owner."""
     metadata = _metadata(csv, service["metadata"]["name"], csv.metadata.namespace)
-    labels = service["metadata"].get("labels") or {}
-    metadata["labels"] = {**labels, **metadata["labels"]}
+    own = service["metadata"]
+    for part in ("labels", "annotations"):
+        metadata[part] = {**without_reserved(own.get(part)), **metadata[part]}
     return {"metadata": metadata, "spec": without_nulls(service.get("spec") or {})}
 
 
@@ -107,7 +115,10 @@ def _pairs(
     seen: set[str] = set()
     for one in permissions:
         rules = [without_nulls(rule) for rule in one.rules]
-        name = f"{csv.metadata.name}-{short_hash([one.service_account_name, rules])}"
+        # With the namespace: the same operator can be in two namespaces, and both get roles of the
+        # cluster, or in the same third namespace.
+        identity = [csv.metadata.namespace, one.service_account_name, rules]
+        name = f"{csv.metadata.name}-{short_hash(identity)}"
         if name in seen:
             continue
         seen.add(name)

@@ -1,13 +1,16 @@
 """The phase of a ClusterServiceVersion, and its status. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, ClusterServiceVersionStatus
+from quarterdeck.controller.faults import readable
+from quarterdeck.operators.subscriptions.announce import Announcement
 from quarterdeck.operators.subscriptions.config.faults import ConfigFault, message_of
 from quarterdeck.status import rollout, set_condition
 
@@ -36,7 +39,8 @@ class DeploymentResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one Deployment."""
 
     name: str
-    exists: bool
+    is_applied: bool
+    """Whether it exists, as this version has applied it; an older version's counts as missing."""
     faults: tuple[ConfigFault, ...] = ()
     """Why the configuration cannot be applied."""
     refused: tuple[str, ...] = ()
@@ -51,7 +55,7 @@ def phase_of_deployments(results: Sequence[DeploymentResult]) -> PhaseResult:
         return PhaseResult(
             phase=Phase.FAILED, reason="InstallComponentFailed", message="; ".join(refused)
         )
-    missing = [one for one in results if not one.exists and one.faults]
+    missing = [one for one in results if not one.is_applied and one.faults]
     if missing:
         message = message_of(fault for one in missing for fault in one.faults)
         return PhaseResult(phase=Phase.INSTALL_READY, reason="ConfigFailure", message=message)
@@ -73,21 +77,42 @@ def phase_of_deployments(results: Sequence[DeploymentResult]) -> PhaseResult:
     )
 
 
+ANNOUNCED: dict[Phase, Literal["Normal", "Warning"]] = {
+    Phase.PENDING: "Warning",
+    Phase.INSTALL_READY: "Warning",
+    Phase.FAILED: "Warning",
+    Phase.SUCCEEDED: "Normal",
+    Phase.REPLACING: "Normal",
+}
+"""The phases that are worth an event; others are on the way to one of these."""
+
+
+def phase_changed(was: ClusterServiceVersionStatus, now: PhaseResult) -> Iterator[Announcement]:
+    """The event for a new phase, or for a new reason why it is not a good one."""
+    level = ANNOUNCED.get(now.phase)
+    is_new = was.phase != now.phase
+    if level == "Warning":
+        is_new |= (was.reason, was.message) != (now.reason, readable(now.message))
+    if level is not None and is_new:
+        yield Announcement(type=level, reason=now.reason, note=now.message)
+
+
 def desired_status(
     csv: ClusterServiceVersion, result: PhaseResult, now: datetime
 ) -> ClusterServiceVersionStatus:
     """The status of the ClusterServiceVersion."""
+    message = readable(result.message)
     succeeded = Condition(
         type="Succeeded",
         status="True" if result.phase == Phase.SUCCEEDED else "False",
         reason=result.reason,
-        message=result.message,
+        message=message,
         last_transition_time=now,
     )
     return ClusterServiceVersionStatus(
         phase=result.phase,
         reason=result.reason,
-        message=result.message,
+        message=message,
         observed_generation=csv.metadata.generation,
         conditions=set_condition(csv.status.conditions, succeeded, now),
     )

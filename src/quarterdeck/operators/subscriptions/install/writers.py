@@ -1,17 +1,28 @@
 """The objects that are created for ClusterServiceVersions, written as the operator or as another.
 
-With `spec.serviceAccountName` in an OperatorGroup, everything is written as that ServiceAccount, by
-impersonation: the API server then grants no right that the account does not have.
+With `spec.serviceAccountName` in an OperatorGroup, everything but definitions is written as that
+ServiceAccount, by impersonation: the API server then grants no right that the account does not
+have.
 """
 
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from quarterdeck.api.meta import DEPLOYMENTS, SERVICE_ACCOUNTS, Object, foreign
+from quarterdeck.api.meta import (
+    DEPLOYMENTS,
+    SERVICE_ACCOUNTS,
+    Key,
+    Object,
+    TypedObject,
+    foreign,
+)
+from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
 from quarterdeck.controller import Manager, Objects, Selection
+from quarterdeck.controller.selection import ALL
 from quarterdeck.kube import Client, LabelSelector
+from quarterdeck.operators.subscriptions.groups import Target
 from quarterdeck.operators.subscriptions.names import MANAGED
 
 if TYPE_CHECKING:
@@ -27,10 +38,14 @@ CLUSTER_ROLE_BINDINGS = foreign(
 SERVICES = foreign("v1", "Service", "services", namespaced=True)
 
 OURS = Selection(labels=LabelSelector(match_labels=MANAGED))
+MAX_ACCOUNTS = 64
+"""The most accounts whose connections are kept; whoever writes OperatorGroups can name any."""
+
+T = TypeVar("T", bound=TypedObject | Object)
 
 
 class Writers(msgspec.Struct, frozen=True, kw_only=True):
-    """Access to each kind of object that a ClusterServiceVersion needs."""
+    """Access to each kind of object that a ClusterServiceVersion needs, and to those themselves."""
 
     accounts: Objects[Object]
     roles: Objects[Object]
@@ -39,14 +54,23 @@ class Writers(msgspec.Struct, frozen=True, kw_only=True):
     cluster_bindings: Objects[Object]
     deployments: Objects[Object]
     services: Objects[Object]
+    csvs: Objects[ClusterServiceVersion]
 
     @property
-    def all(self) -> tuple[Objects[Object], ...]:
-        """One after the other, in the order in which they are created."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__)
+    def parts(self) -> tuple[Objects[Object], ...]:
+        """Each kind that a ClusterServiceVersion needs, in the order in which they are created."""
+        return (
+            self.accounts,
+            self.roles,
+            self.bindings,
+            self.cluster_roles,
+            self.cluster_bindings,
+            self.deployments,
+            self.services,
+        )
 
 
-def writers_of(manager: Manager) -> Writers:
+def writers_of(manager: Manager, csvs: Objects[ClusterServiceVersion]) -> Writers:
     """The objects that the operator writes itself."""
     writes: tuple[Write, ...] = ("ensure", "prune", "delete")
     return Writers(
@@ -57,6 +81,7 @@ def writers_of(manager: Manager) -> Writers:
         cluster_bindings=manager.objects(CLUSTER_ROLE_BINDINGS, OURS, writes=writes),
         deployments=manager.objects(DEPLOYMENTS, OURS, writes=writes),
         services=manager.objects(SERVICES, OURS, writes=writes),
+        csvs=csvs,
     )
 
 
@@ -66,29 +91,50 @@ class Impersonated:
     def __init__(self, manager: Manager, own: Writers) -> None:
         self._manager = manager
         self._own = own
-        self._made: dict[tuple[str, str], Writers] = {}
-        self._listening = ExitStack()
+        self._made: OrderedDict[Key, tuple[Client, Writers]] = OrderedDict()
 
-    def writers(self, namespace: str, account: str) -> Writers:
-        """The writers of an account; the operator's own if no account is named."""
-        if not account:
+    async def writers(self, target: Target) -> Writers:
+        """The writers of the target's account; the operator's own if it names none."""
+        if not target.account:
             return self._own
-        if (namespace, account) not in self._made:
-            self._made[namespace, account] = self._make(namespace, account)
-        return self._made[namespace, account]
-
-    def _make(self, namespace: str, account: str) -> Writers:
-        user = f"system:serviceaccount:{namespace}:{account}"
-        connection = self._manager.client.connection
-        headers = {**connection.headers, "Impersonate-User": user}
-        client = Client(msgspec.structs.replace(connection, headers=headers))
+        account = Key(target.namespace, target.account)
+        if account not in self._made:
+            self._made[account] = self._make(account)
+        self._made.move_to_end(account)
+        client, writers = self._made[account]
+        while len(self._made) > MAX_ACCOUNTS:
+            _, (old, unused) = self._made.popitem(last=False)
+            for objects in unused.parts:
+                objects.stop_following()
+            unused.csvs.stop_following()
+            await old.close()
         # A process that no longer leads writes as nobody.
         client.before_write = self._manager.client.before_write
-        made = {}
-        for name in Writers.__struct_fields__:
-            own: Objects[Object] = getattr(self._own, name)
-            self._listening.enter_context(client.listening(own.resource, own.cache))
-            made[name] = Objects(
-                own.resource, own.cache, client, self._manager.field_manager, selection=OURS
-            )
-        return Writers(**made)
+        return writers
+
+    def _make(self, account: Key) -> tuple[Client, Writers]:
+        user = f"system:serviceaccount:{account.namespace}:{account.name}"
+        connection = self._manager.client.connection
+        # The server adds the groups of a ServiceAccount by itself, unless it is told others.
+        headers = {
+            name: value
+            for name, value in connection.headers.items()
+            if not name.lower().startswith("impersonate-")
+        }
+        headers["Impersonate-User"] = user
+        client = Client(msgspec.structs.replace(connection, headers=headers))
+        made = {
+            name: self._as(client, getattr(self._own, name)) for name in Writers.__struct_fields__
+        }
+        return client, Writers(**made)
+
+    def _as(self, client: Client, own: Objects[T]) -> Objects[T]:
+        # For as long as the client lasts: what it writes is in the cache at once.
+        client.listening(own.resource, own.cache).__enter__()
+        return Objects(
+            own.resource,
+            own.cache,
+            client,
+            self._manager.field_manager,
+            selection=ALL if own is self._own.csvs else OURS,
+        )

@@ -1,0 +1,263 @@
+"""Catalogs, bundles and objects that are made to do harm, without a cluster."""
+
+import base64
+import json
+import random
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.unit.operators.subscriptions.catalogs import (
+    bundle,
+    channel,
+    csv,
+    entry,
+    loaded,
+    package,
+)
+
+from quarterdeck.api.meta import Object
+from quarterdeck.cli.catalog import catalog as catalog_command
+from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
+from quarterdeck.operators.subscriptions.catalog.load import MAX_CHANNEL, load
+from quarterdeck.operators.subscriptions.install.applied import (
+    APPLIED,
+    MAX_RECORD,
+    last_applied,
+    with_record,
+)
+from quarterdeck.operators.subscriptions.names import label_value, without_reserved
+
+QUICK = 20.0
+"""Seconds: far more than it takes on a busy machine, far less than what the attack wants."""
+
+
+def definition(name: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {"group": name.partition(".")[2], **spec},
+    }
+
+
+def owning(obj: Object) -> dict[str, Any]:
+    """The spec of a version that owns this definition."""
+    owned = {"name": obj["metadata"]["name"], "version": "v1", "kind": "X"}
+    return {"customresourcedefinitions": {"owned": [owned]}}
+
+
+def why_not(made: Object) -> str:
+    found = loaded(package(), channel(entry("p.v1")), made)
+    assert not found.errors, found.errors
+    judged = installable(found.catalog.packages["p"].bundles["p.v1"])
+    assert isinstance(judged, NotInstallable)
+    return judged.why
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("v1", "Namespace"),
+        ("v1", "Node"),
+        ("v1", "Pod"),
+        ("v1", "Secret"),
+        ("v2", "Service"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+        ("apiregistration.k8s.io/v1", "APIService"),
+        ("security.openshift.io/v1", "SecurityContextConstraints"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("operators.coreos.com/v1", "OperatorGroup"),
+        ("operators.coreos.com/v1alpha1", "Subscription"),
+        ("config.openshift.io/v1", "Proxy"),
+    ],
+)
+def test_a_bundle_with_an_object_of_another_kind_is_refused_whole(api: str, kind: str) -> None:
+    obj = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    assert f"it has a {kind} ({api})" in why_not(bundle("p.v1", "1.0.0", obj))
+
+
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        pytest.param(
+            definition("proxies.config.openshift.io"),
+            "the group config.openshift.io, which is reserved",
+            id="the cluster's configuration",
+        ),
+        pytest.param(
+            definition("subscriptions.operators.coreos.com"), "reserved", id="our own kinds"
+        ),
+        pytest.param(definition("notes.samples.quarterdeck.dev"), "reserved", id="our own group"),
+        pytest.param(
+            definition(
+                "xs.example.com",
+                conversion={
+                    "strategy": "Webhook",
+                    "webhook": {"clientConfig": {"url": "https://10.0.0.1/"}},
+                },
+            ),
+            "has a conversion webhook",
+            id="a webhook that gets every object",
+        ),
+    ],
+)
+def test_a_definition_that_no_operator_may_bring(obj: Object, words: str) -> None:
+    assert words in why_not(bundle("p.v1", "1.0.0", obj, **owning(obj)))
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "", "A", "a..b", "x" * 254, "a\nb", "-a"])
+def test_names_that_are_none_are_refused_with_their_entry(name: str) -> None:
+    for entries in (
+        [package(name)],
+        [package(), channel(entry("p.v1")), bundle("p.v1", "1.0.0", package=name)],
+        [package(), channel(entry(name)), bundle(name, "1.0.0")],
+    ):
+        errors = loaded(*entries).errors
+        assert any("is no name" in str(one) for one in errors), errors
+
+
+@pytest.mark.parametrize("package_name", ["../escaped", "/tmp/escaped", "a/b"])
+def test_a_built_catalog_stays_in_its_directory(tmp_path: Path, package_name: str) -> None:
+    """The package of a bundle is the name of a directory of the catalog."""
+    made = tmp_path / "bundle"
+    for part in ("manifests", "metadata"):
+        (made / part).mkdir(parents=True)
+    (made / "manifests" / "csv.yaml").write_text(json.dumps(csv("p.v1", "1.0.0")))
+    key = "operators.operatorframework.io.bundle"
+    annotations = {f"{key}.package.v1": package_name, f"{key}.channels.v1": "c"}
+    (made / "metadata" / "annotations.yaml").write_text(json.dumps({"annotations": annotations}))
+    to = tmp_path / "catalog"
+    result = CliRunner().invoke(catalog_command, ["build", str(made), "--to", str(to)])
+    assert result.exit_code != 0
+    assert not to.exists()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["bundle"]
+
+
+def test_a_channel_with_very_many_entries_is_refused_at_once() -> None:
+    began = time.monotonic()
+    entries = [entry(f"p.v{number}") for number in range(50_000)]
+    found = loaded(package(), channel(*entries))
+    assert any(f"has more than {MAX_CHANNEL:,} entries" in str(one) for one in found.errors)
+    longest = [entry(f"p.v{n}", f"p.v{n - 1}", skips=["p.v0"] * 20) for n in range(MAX_CHANNEL)]
+    assert loaded(package(), channel(*longest, *longest)).errors
+    assert loaded(package(), channel(*longest)).errors
+    assert time.monotonic() - began < QUICK
+
+
+def test_aliases_that_make_a_small_file_large_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    found = load([("bomb.yaml", "schema: olm.package\nname: p\n" + "\n".join(lines))])
+    (error,) = found.errors
+    assert (error.file, "aliases expanded" in error.message) == ("bomb.yaml", True)
+
+
+def raw_bundle(text: str) -> Object:
+    made = bundle("p.v1", "1.0.0")
+    data = base64.b64encode(text.encode()).decode()
+    made["properties"].append({"type": "olm.bundle.object", "value": {"data": data}})
+    return made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param('{"kind": "X", "metadata": {"name": "x"}, "a": ' + "[" * 50_000, id="inside"),
+        pytest.param('{"kind": "X"', id="cut"),
+        pytest.param('{"kind": 1, "metadata": {"name": "x"}}', id="no kind"),
+        pytest.param("[]", id="no object"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_an_object_that_is_none_is_a_finding_of_the_catalog(text: str) -> None:
+    errors = loaded(package(), channel(entry("p.v1")), raw_bundle(text)).errors
+    assert any("olm.bundle p.v1: olm.bundle.object[1]" in str(one) for one in errors), errors
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(
+            '{"kind": "Service", "kind": "Pod", "metadata": {"name": "x"}}',
+            "the key 'kind' twice",
+            id="a key twice",
+        ),
+        pytest.param(
+            '{"kind": "Service", "metadata": {"name": "x"}, "a": ' + "[" * 200 + "]" * 200 + "}",
+            "nested more than",
+            id="nested",
+        ),
+    ],
+)
+def test_an_object_that_two_parsers_would_read_differently_is_not_installed(
+    text: str, words: str
+) -> None:
+    why = why_not(raw_bundle(text))
+    assert words in why
+    assert "catalog.json: olm.bundle p.v1" in why
+
+
+def test_labels_of_two_versions_are_never_the_same() -> None:
+    """The clean-up of one selects by label: it would delete the objects of the other."""
+    long = "a" * 100
+    assert len(label_value(long)) == 63
+    assert label_value(label_value(long)) != label_value(long)
+    assert label_value("short.v1") == "short.v1"
+    assert label_value("b" * 63) != "b" * 63
+
+
+def test_labels_and_annotations_of_ours_are_dropped() -> None:
+    found = {"quarterdeck.dev/replaces": "x", "app": "y", "empty": None}
+    assert without_reserved(found) == {"app": "y"}
+
+
+DESIRED: Object = {
+    "metadata": {
+        "name": "engine",
+        "namespace": "n",
+        "annotations": {"quarterdeck.dev/csv": "n/engine.v1"},
+        "ownerReferences": [{"uid": "1"}],
+    },
+    "spec": {"replicas": 1},
+}
+
+
+def recorded(value: object, **metadata: Any) -> Object:
+    text = base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()
+    annotations = {**DESIRED["metadata"]["annotations"], APPLIED: text}
+    return {"metadata": {**DESIRED["metadata"], "annotations": annotations, **metadata}, "spec": {}}
+
+
+def test_what_was_applied_comes_back_whole() -> None:
+    live = with_record(DESIRED)
+    live["spec"] = {"replicas": 5}
+    assert last_applied(live) == with_record(DESIRED)
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        pytest.param({"metadata": {"name": "engine"}}, id="none"),
+        pytest.param(recorded({**DESIRED, "status": {}}), id="more than that"),
+        pytest.param(recorded({"metadata": {"annotations": {}}}), id="less than that"),
+        pytest.param(recorded([]), id="no object"),
+        pytest.param(recorded(DESIRED, name="other"), id="another object"),
+        pytest.param(recorded(DESIRED, ownerReferences=[{"uid": "2"}]), id="another owner"),
+        pytest.param(recorded(DESIRED | {"x": "y" * (3 << 20)}), id="a bomb"),
+    ],
+)
+def test_a_record_that_somebody_wrote_is_not_used(live: Object) -> None:
+    assert last_applied(live) is None
+
+
+def test_a_very_long_object_has_no_record() -> None:
+    text = random.Random(1).randbytes(MAX_RECORD).hex()
+    made = with_record(DESIRED | {"spec": {"x": text}})
+    assert APPLIED not in made["metadata"]["annotations"]
