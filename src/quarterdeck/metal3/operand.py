@@ -36,12 +36,11 @@ from quarterdeck.metal3.names import (
     PROVISIONING_KEY,
     SECRET_KEY,
 )
-from quarterdeck.metal3.password import new_secret
+from quarterdeck.metal3.password import PasswordMissing, check_secret, new_secret
 from quarterdeck.metal3.progress import APPLYING, progress
 from quarterdeck.metal3.state import Reason, State
 from quarterdeck.metal3.validation import Fault, faults
 from quarterdeck.metal3.validity import described, desired_status
-
 
 log = get_logger("metal3")
 
@@ -126,7 +125,10 @@ class Operand:
             images = images_in(self._config_maps.get(self._role.images), self._role.images)
         except MissingImages as error:
             return State(Reason.NO_IMAGES, str(error))
-        await self._ensure_password()
+        try:
+            await self._ensure_password()
+        except PasswordMissing as error:
+            return State(Reason.NO_PASSWORD, str(error))
         if decision is Decision.CLAIM and found is not None:
             found = await self._claim(found)
         desired = desired_deployment(
@@ -165,7 +167,8 @@ class Operand:
 
     async def _ensure_password(self) -> None:
         """Create the Secret if there is none; an existing one is never changed."""
-        if self._secrets.get(SECRET_KEY) is not None:
+        if (secret := self._secrets.get(SECRET_KEY)) is not None:
+            check_secret(secret)
             return
         try:
             await self._secrets.create(new_secret())

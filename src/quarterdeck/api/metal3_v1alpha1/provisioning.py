@@ -125,7 +125,7 @@ class GenerationStatus(Part):
 
 
 class ProvisioningStatus(Part):
-    """Whether the configuration is valid; the ClusterOperator `baremetal` has the state of metal3."""
+    """Whether the configuration is valid; how metal3 is doing is in the ClusterOperator."""
 
     observed_generation: Annotated[int | None, keywords(format="int64")] = None
     """The `metadata.generation` that was last acted on."""

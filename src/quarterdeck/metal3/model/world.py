@@ -4,10 +4,11 @@ A step is one request: an operator reads the Deployment, then reads the ClusterO
 then writes. Anything may happen between two steps; a crash is a return to the beginning.
 
 A write carries the resource version of the read, so the server refuses it if the Deployment has
-changed since; a create has none, and is refused only while there is a Deployment. An operator whose read is outdated can do nothing but read again: the model puts it
-back to the beginning at once, which keeps it small. With the fault `unfenced_claim` it does not,
-and shows what the resource version is for. The Lease, by which only one of two machine API
-operators writes, is left out: nothing here depends on it.
+changed since; a create has none, and is refused only while there is a Deployment. An operator whose
+read is outdated can do nothing but read again: the model puts it back to the beginning at once,
+which keeps it small. With the fault `unfenced_claim` it does not, and shows what the resource
+version is for. The Lease, by which only one of two machine API operators writes, is left out:
+nothing here depends on it.
 """
 
 from collections.abc import Iterator
