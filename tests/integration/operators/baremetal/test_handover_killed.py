@@ -103,12 +103,10 @@ def test_killed_at_each_step_it_ends_where_it_would_have(
 def stop_at(proxy: FaultProxy, step: Step) -> Hold:
     """Hold the request of a step, or keep back its answer."""
     hold = Hold()
-    matching = {"verb": step.verb, "resource": step.resource}
-    if step.done:
-        # All that follow too: an apply may conflict with the new status of the Deployment at first.
-        proxy.inject(Late(ANSWERED_AFTER), **matching, skip=step.skip, times=None)
-    else:
-        proxy.inject(hold, **matching, skip=step.skip)
+    # Where the answer is kept back, those of all that follow too: an apply may conflict with the
+    # new status of the Deployment at first.
+    fault, times = (Late(ANSWERED_AFTER), None) if step.done else (hold, 1)
+    proxy.inject(fault, verb=step.verb, resource=step.resource, skip=step.skip, times=times)
     return hold
 
 
