@@ -184,15 +184,23 @@ def test_a_write_that_was_overtaken_by_the_other_operator_is_refused(
 def test_a_read_error_stops_it_and_is_reported_as_a_refused_write_is(
     metal: Metal, run_machine_api: StartOperator, proxied: Proxied
 ) -> None:
-    """Whether the baremetal operator is there is not known: nothing is created."""
+    """Whether the baremetal operator is there is not known: nothing is created.
+
+    A "not found" counts only if it is about that object, and not about its resource type.
+    """
     proxy, through_proxy = proxied("machine-api")
     metal.set_platform("BareMetal")
     metal.provision()
-    proxy.inject(Answer(500), verb="get", resource="clusteroperators", times=None)
+    wanted = {"verb": "get", "resource": "clusteroperators"}
+    proxy.inject(Answer(500), verb="get", resource="clusteroperators")
+    no_type = Answer(404, reason="NotFound")
+    proxy.inject(no_type, verb="get", resource="clusteroperators", times=None)
     run_machine_api(B, through_proxy)
     metal.wait({"Degraded": "CannotRead"}, "machine-api")
-    assert metal.deployment() is None
     metal.challenge("machine-api")
+    eventually(lambda: proxy.count(**wanted) >= 3, "it has tried again")
+    assert metal.conditions("machine-api")["Degraded"][1] == "CannotRead"
+    assert metal.deployment() is None
     proxy.clear()
     metal.wait_running("machine-api")
 
