@@ -1,7 +1,8 @@
 """The files of operators, which `make generate` writes into `deploy`.
 
 `crds` has the resource types, a directory for each operator its manifests, and `payload` the
-release payload of all operators. `monitoring` is written by hand.
+release payload of all operators. `monitoring` has a ServiceMonitor for each operator; its alerts
+are written by hand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from quarterdeck.api.definition_text import definition_text
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects, custom_resource, part_objects, workload
+from quarterdeck.delivery.monitoring import service_monitor_objects
 from quarterdeck.delivery.payload import payload
 
 HEADER = "# Generated from what its operator declares: change that, and generate again.\n"
@@ -49,7 +51,7 @@ def files(operators: Iterable[Declaration]) -> dict[str, str]:
     operators = list(operators)
     made = {f"crds/{kind.crd_name}.yaml": definition_text(kind) for kind in kinds(operators)}
     for declared in operators:
-        made |= _operator_files(declared)
+        made |= _operator_files(declared) | _monitoring_files(declared)
     made |= {f"{PAYLOAD}/{name}": content for name, content in payload_files(operators).items()}
     return made
 
@@ -73,6 +75,25 @@ def _operator_files(declared: Declaration) -> dict[str, str]:
     return {f"{declared.name}/{name}": content for name, content in made.items()}
 
 
+def _monitoring_files(declared: Declaration) -> dict[str, str]:
+    objects = service_monitor_objects(declared)
+    if not objects:
+        return {}
+    lines = [
+        "",
+        "For clusters with the Prometheus operator, in place of a PodMonitor of all operators.",
+        "Give the ServiceMonitor the labels that your Prometheus selects ServiceMonitors by. Its",
+        "account needs get, list and watch of services, endpoints and pods in the namespace",
+        f"{declared.namespace}.",
+    ]
+    content = HEADER + _comment(lines) + text(objects)
+    return {f"monitoring/{declared.name}-service.yaml": content}
+
+
+def _comment(lines: Iterable[str]) -> str:
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
 def _explained(declared: Declaration) -> str:
     """A comment on how to install a static pod on a node."""
     assert isinstance(declared.delivery, StaticPodDelivery)  # noqa: S101 - the caller has checked it
@@ -84,7 +105,7 @@ def _explained(declared: Declaration) -> str:
         "image to yours, and this file into the kubelet's directory of static pods. Its rights are",
         "in rbac.yaml. One on each control plane node is fine: they need not know of each other.",
     ]
-    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+    return _comment(lines)
 
 
 def write(deploy: Path, wanted: Mapping[str, str]) -> list[str]:

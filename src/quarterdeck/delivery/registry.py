@@ -139,9 +139,9 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _distribution(entry: "EntryPoint") -> str:
-    name = entry.dist.name if entry.dist is not None else None
-    # The name is None if the distribution was removed only in part.
-    return name or "an unknown distribution"
+    # None if the distribution was removed only in part; its `name` is deprecated there.
+    names = entry.dist.metadata.get_all("Name") if entry.dist is not None else None
+    return names[0] if names else "an unknown distribution"
 
 
 def _rank(entry: "EntryPoint") -> tuple[bool, str, str]:

@@ -248,6 +248,8 @@ class ControlPlane(ClusterAccess):
             spawner=self._spawner,
             environment=environment,
             log=self.layout.log_of(component),
+            # A container that starts while the agent is killed would stay.
+            with_descendants=component == THIS_MACHINE,
         )
 
     def _raise_if_crashed(self, component: Component) -> None:

@@ -42,6 +42,14 @@ def install_definitions(requests: Requests, definitions: list[dict[str, Any]]) -
     return names
 
 
+def installed_definitions(requests: Requests) -> set[str]:
+    """The names of all definitions that the API server has."""
+    answer = requests.send("GET", _COLLECTION)
+    if not answer.ok:
+        raise LocalClusterError(f"the definitions cannot be listed: HTTP {answer.status}")
+    return {str(item["metadata"]["name"]) for item in answer.json()["items"]}
+
+
 def _wait_served(requests: Requests, waiting: list[str]) -> None:
     deadline = time.monotonic() + _ESTABLISHED_TIMEOUT
     while waiting := [name for name in waiting if not _is_served(requests, name)]:

@@ -4,14 +4,28 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
-from quarterdeck.localcluster import die_with_parent
+import msgspec
+
+from quarterdeck.localcluster import die_with_parent, end_with_program
 
 LOG_TAIL_LINES = 15
 _TAIL_BYTES = 32 * 1024
+_POLL_PERIOD = 0.005
+
+
+class Spawned(msgspec.Struct, frozen=True):
+    """A started process."""
+
+    popen: "subprocess.Popen[bytes]"
+    """The process itself, or the one that runs the program and ends what it leaves behind."""
+    pid: int
+    """The process id of the program."""
 
 
 class Spawner:
@@ -25,27 +39,59 @@ class Spawner:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
     def spawn(
-        self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path
-    ) -> "subprocess.Popen[bytes]":
-        """Start a process that writes to the log file."""
-        return self._thread.submit(_spawn, argv, environment, log).result()
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        log: Path,
+        with_descendants: bool = False,
+    ) -> Spawned:
+        """Start a process that writes to the log file.
+
+        `with_descendants`: all processes that it starts, and that these start, end with it.
+        """
+        how = _spawn_with_descendants if with_descendants else _spawn
+        return self._thread.submit(how, argv, environment, log).result()
 
     def close(self) -> None:
         """End the thread, and with it all processes that it has started."""
         self._thread.shutdown()
 
 
-def _spawn(
+def _spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Spawned:
+    popen = _popen([*_launcher(die_with_parent.__file__), *argv], environment, log)
+    return Spawned(popen, popen.pid)
+
+
+def _spawn_with_descendants(
     argv: Sequence[str], environment: Mapping[str, str], log: Path
+) -> Spawned:
+    report, reported = os.pipe()
+    with os.fdopen(report, "rb") as stream:
+        try:
+            launcher = [*_launcher(end_with_program.__file__), str(reported)]
+            popen = _popen([*launcher, *argv], environment, log, reported)
+        finally:
+            os.close(reported)
+        # Empty if it could not start: it says why in the log, and its end is noticed as any other.
+        return Spawned(popen, int(stream.readline() or popen.pid))
+
+
+def _launcher(program: str) -> list[str]:
+    return [sys.executable, "-I", "-S", program, str(os.getpid())]
+
+
+def _popen(
+    argv: Sequence[str], environment: Mapping[str, str], log: Path, *descriptors: int
 ) -> "subprocess.Popen[bytes]":
-    launcher = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
     with log.open("ab") as output:
         return subprocess.Popen(
-            [*launcher, *argv],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             env=dict(environment),
+            pass_fds=descriptors,
             # Its own group: Ctrl-C goes to this process, which then stops the children in order.
             process_group=0,
         )
@@ -62,23 +108,26 @@ class ComponentProcess:
         spawner: Spawner,
         environment: Mapping[str, str],
         log: Path,
+        with_descendants: bool = False,
     ) -> None:
         self.name = name
         self.argv = list(argv)
         self.log = log
         self._spawner = spawner
         self._environment = environment
-        self._popen: subprocess.Popen[bytes] | None = None
+        self._with_descendants = with_descendants
+        self._spawned: Spawned | None = None
 
     @property
     def pid(self) -> int | None:
         """The process id; None if it does not run."""
-        return self._popen.pid if self._popen and self._popen.poll() is None else None
+        spawned = self._spawned
+        return spawned.pid if spawned and spawned.popen.poll() is None else None
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the last process; None while it runs or before the first start."""
-        return self._popen.poll() if self._popen else None
+        return self._spawned.popen.poll() if self._spawned else None
 
     def start(self) -> None:
         """Start the process unless it runs; the earlier log is kept beside the new one."""
@@ -86,28 +135,36 @@ class ComponentProcess:
             return
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
-        self._popen = self._spawner.spawn(self.argv, environment=self._environment, log=self.log)
+        self._spawned = self._spawner.spawn(
+            self.argv,
+            environment=self._environment,
+            log=self.log,
+            with_descendants=self._with_descendants,
+        )
 
     def stop(self, grace: float) -> None:
         """Send SIGTERM, and SIGKILL if it still runs after `grace` seconds."""
-        if self._popen is None or self.pid is None:
+        if self._spawned is None or self.pid is None:
             return
-        self._popen.send_signal(signal.SIGCONT)  # A paused process does not handle SIGTERM.
-        self._popen.terminate()
+        self._send(signal.SIGCONT)  # A paused process does not handle SIGTERM.
+        self._send(signal.SIGTERM)
         try:
-            self._popen.wait(grace)
+            self._spawned.popen.wait(grace)
         except subprocess.TimeoutExpired:
             self.kill()
 
     def kill(self) -> None:
         """Send SIGKILL, and wait for the end."""
-        if self._popen is not None:
-            self._popen.kill()
-            self._popen.wait()
+        if self._spawned is not None:
+            self._send(signal.SIGKILL)
+            self._spawned.popen.wait()
 
     def pause(self) -> None:
         """Pause the process: its connections stay open, and it answers nothing."""
         self._signal(signal.SIGSTOP)
+        # The signal is sent, and on a busy machine the process still answers for a moment.
+        while (pid := self.pid) is not None and not _is_stopped(pid):
+            time.sleep(_POLL_PERIOD)
 
     def resume(self) -> None:
         """Resume a paused process."""
@@ -118,9 +175,24 @@ class ComponentProcess:
         return tail(self.log)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._popen is None or self.pid is None:
+        if self.pid is None:
             raise ProcessLookupError(f"{self.name} is not running")
-        self._popen.send_signal(number)
+        self._send(number)
+
+    def _send(self, number: signal.Signals) -> None:
+        """Send the signal to the program, if it runs."""
+        if (pid := self.pid) is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether all threads of the process are stopped, or it has ended."""
+    try:
+        threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # A thread has just ended.
+        return False
+    return all(stat.rpartition(")")[2].split()[0] in "TtXZ" for stat in threads)
 
 
 def how_it_ended(exit_code: int | None) -> str:

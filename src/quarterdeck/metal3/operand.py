@@ -16,10 +16,11 @@ from datetime import timedelta
 import msgspec
 
 from quarterdeck.api.meta import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS, Key, Object
-from quarterdeck.api.metal3_v1alpha1 import PROVISIONINGS
+from quarterdeck.api.metal3_v1alpha1 import PROVISIONINGS, Provisioning
 from quarterdeck.controller import Manager, Selection, Watch, to_singleton
 from quarterdeck.controller.group import Group
-from quarterdeck.kube import AlreadyExists, LabelSelector
+from quarterdeck.kube import AlreadyExists, Forbidden, LabelSelector, NotFound
+from quarterdeck.log import get_logger
 from quarterdeck.metal3.deployment import OPERAND, desired_deployment, template_hash
 from quarterdeck.metal3.handover import Decision, Ownership, ownership_of
 from quarterdeck.metal3.images import MissingImages, images_in
@@ -35,10 +36,13 @@ from quarterdeck.metal3.names import (
     PROVISIONING_KEY,
     SECRET_KEY,
 )
-from quarterdeck.metal3.password import new_secret
+from quarterdeck.metal3.password import PasswordMissing, check_secret, new_secret
 from quarterdeck.metal3.progress import APPLYING, progress
 from quarterdeck.metal3.state import Reason, State
-from quarterdeck.metal3.validation import faults
+from quarterdeck.metal3.validation import Fault, faults
+from quarterdeck.metal3.validity import described, desired_status
+
+log = get_logger("metal3")
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +85,11 @@ class Operand:
         self._role = role
         self._deadline = deadline
         self._events = manager.events
+        self._now = manager.now
         self._ran_with: Object | None = None
         # Optional: a release may install the machine API operator before the resource type.
         self._provisionings = group.objects(
-            PROVISIONINGS, Selection(name=PROVISIONING_KEY.name, optional=True)
+            PROVISIONINGS, Selection(name=PROVISIONING_KEY.name, optional=True), writes=["status"]
         )
         self._deployments = group.objects(
             DEPLOYMENTS, _named(DEPLOYMENT_KEY), writes=["create", "ensure", "claim"]
@@ -112,15 +117,18 @@ class Operand:
         if provisioning is None or provisioning.metadata.deletion_timestamp:
             message = f"Waiting for Provisioning {PROVISIONING_KEY} on the platform BareMetal"
             return State(Reason.WAITING, message)
-        if wrong := faults(provisioning.spec):
-            message = "; ".join(map(str, wrong))
-            self._events.event(provisioning, "Warning", Reason.INVALID, message, action="Validate")
-            return State(Reason.INVALID, message)
+        wrong = faults(provisioning.spec)
+        await self._tell(provisioning, wrong)
+        if wrong:
+            return State(Reason.INVALID, described(wrong))
         try:
             images = images_in(self._config_maps.get(self._role.images), self._role.images)
         except MissingImages as error:
             return State(Reason.NO_IMAGES, str(error))
-        await self._ensure_password()
+        try:
+            await self._ensure_password()
+        except PasswordMissing as error:
+            return State(Reason.NO_PASSWORD, str(error))
         if decision is Decision.CLAIM and found is not None:
             found = await self._claim(found)
         desired = desired_deployment(
@@ -144,9 +152,23 @@ class Operand:
         self._ran_with = made["spec"] if state.reason is Reason.COMPLETE else None
         return state
 
+    async def _tell(self, provisioning: Provisioning, wrong: list[Fault]) -> None:
+        """Say in the Provisioning's own status, and by an event, whether it is valid."""
+        if wrong:
+            note = described(wrong)
+            self._events.event(provisioning, "Warning", Reason.INVALID, note, action="Validate")
+        status = desired_status(provisioning, wrong, self._now())
+        try:
+            await self._provisionings.set_status(provisioning, status)
+        except (Forbidden, NotFound) as error:
+            # A policy denies it, or an older resource type has no such subresource: metal3 does not
+            # wait for it.
+            log.warning("the status of the Provisioning is not written", error=str(error))
+
     async def _ensure_password(self) -> None:
         """Create the Secret if there is none; an existing one is never changed."""
-        if self._secrets.get(SECRET_KEY) is not None:
+        if (secret := self._secrets.get(SECRET_KEY)) is not None:
+            check_secret(secret)
             return
         try:
             await self._secrets.create(new_secret())

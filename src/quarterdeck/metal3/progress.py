@@ -7,6 +7,8 @@ nothing about it is kept in an operator's memory.
 from collections.abc import Iterable, Iterator
 
 from quarterdeck.api.meta import Object
+from quarterdeck.controller.metadata import controller_of
+from quarterdeck.metal3.names import DEPLOYMENT
 from quarterdeck.metal3.state import Reason, State
 from quarterdeck.status import rollout
 
@@ -37,7 +39,7 @@ def progress(
 
 def _crashing(pods: Iterable[Object]) -> Iterator[str]:
     for pod in pods:
-        if pod["metadata"].get("deletionTimestamp"):
+        if pod["metadata"].get("deletionTimestamp") or not _is_metal3s(pod):
             continue
         status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
@@ -45,6 +47,14 @@ def _crashing(pods: Iterable[Object]) -> Iterator[str]:
                 waiting = (one.get("state") or {}).get("waiting") or {}
                 if waiting.get("reason") == CRASH_LOOP:
                     yield f"container {one['name']}"
+
+
+def _is_metal3s(pod: Object) -> bool:
+    """Whether the pod is one of the Deployment's: anybody can give a pod its labels."""
+    owner = controller_of(pod)
+    if owner is None:
+        return False
+    return owner.kind == "ReplicaSet" and owner.name.startswith(f"{DEPLOYMENT}-")
 
 
 def _deadline_exceeded(deployment: Object) -> bool:

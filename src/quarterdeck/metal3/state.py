@@ -11,6 +11,8 @@ class Reason(StrEnum):
     WAITING = "WaitingForProvisioningCR"
     INVALID = "InvalidConfiguration"
     NO_IMAGES = "ImagesMissing"
+    NO_PASSWORD = "PasswordMissing"  # noqa: S105 - a state, not a password
+    """The Secret is there and has no password in it."""
     SYNCING = "SyncingResources"
     REFUSED = "SyncingFailed"
     """The server refuses a write."""

@@ -8,22 +8,22 @@ import msgspec
 
 
 class _DatedCondition(Protocol):
-    """The fields that the standard condition and the one of ClusterOperators share."""
+    """The fields that all kinds of conditions share; in the oldest ones all may be missing."""
 
     @property
-    def type(self) -> str: ...
+    def type(self) -> str | None: ...
 
     @property
-    def status(self) -> str: ...
+    def status(self) -> str | None: ...
 
     @property
-    def last_transition_time(self) -> datetime: ...
+    def last_transition_time(self) -> datetime | None: ...
 
 
 C = TypeVar("C", bound=_DatedCondition)
 
 
-def find_condition(conditions: Iterable[C], type_: str) -> C | None:
+def find_condition(conditions: Iterable[C], type_: str | None) -> C | None:
     """The condition of that type; None if there is none."""
     return next((one for one in conditions if one.type == type_), None)
 
@@ -36,8 +36,9 @@ def set_condition(old: Iterable[C], new: C, now: datetime) -> tuple[C, ...]:
     old = tuple(old)
     was = find_condition(old, new.type)
     # The API's times have whole seconds; a finer one would never compare equal.
-    since = was.last_transition_time if was and was.status == new.status else now
-    dated: C = msgspec.structs.replace(new, last_transition_time=since.replace(microsecond=0))  # type: ignore[type-var]
+    since = was.last_transition_time if was and was.status == new.status else None
+    since = (since or now).replace(microsecond=0)
+    dated: C = msgspec.structs.replace(new, last_transition_time=since)  # type: ignore[type-var]
     if was is None:
         return (*old, dated)
     return tuple(dated if one is was else one for one in old)

@@ -14,8 +14,9 @@ from quarterdeck.api.definition import definition
 from quarterdeck.delivery.files import kinds
 from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.definitions import install_definitions, install_own_definitions
+from quarterdeck.localcluster.definitions import definitions_directory, load_definitions
 from quarterdeck.localcluster.operators import create_if_missing, find_operator
+from quarterdeck.testing.kinds import install_kinds
 from quarterdeck.testing.operator_process import OwnOperators, StartOperator
 
 
@@ -29,8 +30,8 @@ def delivered_operator(
     all processes are killed at the end.
     """
     declared = find_operator(name)
-    install_own_definitions(control_plane.requests())
-    install_definitions(control_plane.requests(), [definition(one) for one in kinds([declared])])
+    its_own = [definition(one) for one in kinds([declared])]
+    install_kinds(control_plane, [*load_definitions(definitions_directory()), *its_own])
     for manifest in own_objects(declared):
         create_if_missing(control_plane, manifest)
     operators = OwnOperators(directory)

@@ -117,10 +117,14 @@ class FaultProxy:
         verb: str | None = None,
         resource: str | None = None,
         times: int | None = 1,
+        skip: int = 0,
     ) -> None:
-        """Inject a fault into the next requests of a verb and resource; None is any, or always."""
+        """Inject a fault into the next requests of a verb and resource; None is any, or always.
+
+        The first `skip` of these requests pass.
+        """
         with self._lock:
-            self._rules.append(FaultRule(fault, verb, resource, times))
+            self._rules.append(FaultRule(fault, verb, resource, times, skip))
 
     def clear(self) -> None:
         """Remove all faults; a stalled connection stays stalled."""

@@ -74,12 +74,17 @@ class FaultRule(msgspec.Struct):
     verb: str | None
     resource: str | None
     times: int | None
+    skip: int = 0
+    """How many requests pass before it applies."""
 
     def consume(self, seen: Seen) -> bool:
         """Use the fault once if it applies to this request; True if it does."""
         if self.times == 0:
             return False
         if self.verb not in (None, seen.verb) or self.resource not in (None, seen.resource):
+            return False
+        if self.skip:
+            self.skip -= 1
             return False
         if self.times is not None:
             self.times -= 1

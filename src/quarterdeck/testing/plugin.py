@@ -157,9 +157,9 @@ def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> 
 @pytest.fixture(scope="session")
 def crds(control_plane: "ControlPlane") -> list[str]:
     """The names of Quarterdeck's definitions, which the API server serves."""
-    from quarterdeck.localcluster.definitions import install_own_definitions
+    from quarterdeck.testing.kinds import install_own_kinds
 
-    return install_own_definitions(control_plane.requests())
+    return install_own_kinds(control_plane)
 
 
 @pytest.fixture

@@ -173,3 +173,94 @@ def test_end_says_whether_the_process_has_ended() -> None:
         assert identity is not None
         assert not identity.end(signal.SIGCONT, 0.05)
         assert identity.end(signal.SIGKILL, LIMIT)
+
+
+LEAVES_ONE_BEHIND = (
+    "(setsid sleep 1000 >/dev/null 2>&1 & echo $! >$0/left); echo up; exec sleep 1000"
+)
+"""Its child of a child of its own session: nothing ties it to this program."""
+
+
+def leaving(spawner: Spawner, tmp_path: Path, script: str) -> ComponentProcess:
+    """A program that is ended with all its descendants; it gets a directory as $0."""
+    return ComponentProcess(
+        "child",
+        ("/bin/sh", "-c", script, str(tmp_path)),
+        spawner=spawner,
+        environment={"PATH": os.defpath},
+        log=tmp_path / "child.log",
+        with_descendants=True,
+    )
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_what_a_program_leaves_behind_is_ended(spawner: Spawner, tmp_path: Path) -> None:
+    """While it runs: whoever loses its parent is no longer wanted."""
+    child = leaving(spawner, tmp_path, LEAVES_ONE_BEHIND)
+    child.start()
+    eventually(lambda: child.last_lines() == "up", "the child is up")
+    left = int((tmp_path / "left").read_text())
+    eventually(lambda: is_gone(left), "what it left behind is ended")
+    assert child.pid is not None
+    child.kill()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_nothing_is_left_when_the_kill_returns(
+    spawner: Spawner, tmp_path: Path, paused: bool
+) -> None:
+    """A child with a child, of which each would go on without its parent."""
+    ignores = "trap '' TERM HUP"
+    (tmp_path / "two.sh").write_text(f"{ignores}; echo $$ >$1/two; while :; do sleep 1; done")
+    (tmp_path / "one.sh").write_text(
+        f"{ignores}; echo $$ >$1/one; setsid sh $1/two.sh $1 & echo up; wait"
+    )
+    child = leaving(spawner, tmp_path, "setsid sh $0/one.sh $0 & wait")
+    child.start()
+    eventually(lambda: child.last_lines() == "up", "the grandchild is up")
+    eventually(lambda: (tmp_path / "two").exists() and (tmp_path / "two").read_text(), "all are up")
+    left = [int((tmp_path / name).read_text()) for name in ("one", "two")]
+    if paused:
+        for pid in left:
+            os.kill(pid, signal.SIGSTOP)
+    child.kill()
+    assert child.exit_code == -signal.SIGKILL
+    assert all(is_gone(pid) for pid in left)
+
+
+def test_its_exit_code_is_that_of_the_program(spawner: Spawner, tmp_path: Path) -> None:
+    child = leaving(spawner, tmp_path, "trap 'exit 7' TERM; echo up; while :; do sleep .1; done")
+    child.start()
+    eventually(lambda: child.last_lines() == "up", "the child is up")
+    child.pause()
+    child.stop(grace=LIMIT)
+    assert child.exit_code == 7
+    missing = ComponentProcess(
+        "missing",
+        ("/no/such/program",),
+        spawner=spawner,
+        environment={},
+        log=tmp_path / "missing.log",
+        with_descendants=True,
+    )
+    missing.start()
+    eventually(lambda: missing.exit_code is not None, "it has ended")
+    assert missing.exit_code == 127
+
+
+def test_everything_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    """As when the supervisor is killed: its thread ends, and the kernel tells."""
+    spawner = Spawner()
+    child = leaving(spawner, tmp_path, "sleep 1000 & echo $! >$0/left; echo up; wait")
+    child.start()
+    eventually(lambda: child.last_lines() == "up", "the child is up")
+    left = int((tmp_path / "left").read_text())
+    spawner.close()
+    eventually(lambda: child.exit_code is not None and is_gone(left), "both have ended")

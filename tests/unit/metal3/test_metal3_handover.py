@@ -99,9 +99,18 @@ LATE = [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineEx
 REFUSED = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}]
 
 
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "metal3-5d4c8b9f6",
+    "uid": "1",
+    "controller": True,
+}
+
+
 def pod(*, reason: str, field: str = "containerStatuses", **metadata: Any) -> Object:
     status = {"name": "metal3-httpd", "state": {"waiting": {"reason": reason}}}
-    return {"metadata": metadata, "status": {field: [status]}}
+    return {"metadata": {"ownerReferences": [REPLICA_SET], **metadata}, "status": {field: [status]}}
 
 
 @pytest.mark.parametrize(
@@ -131,6 +140,18 @@ def pod(*, reason: str, field: str = "containerStatuses", **metadata: Any) -> Ob
             [pod(reason="CrashLoopBackOff", deletionTimestamp="now")],
             Reason.COMPLETE,
             id="a pod that goes does not count",
+        ),
+        pytest.param(
+            deployment(**READY),
+            [pod(reason="CrashLoopBackOff", ownerReferences=[])],
+            Reason.COMPLETE,
+            id="a pod that somebody gave the label does not count",
+        ),
+        pytest.param(
+            deployment(**READY),
+            [pod(reason="CrashLoopBackOff", ownerReferences=[{**REPLICA_SET, "name": "web-1"}])],
+            Reason.COMPLETE,
+            id="nor does the pod of another Deployment",
         ),
         pytest.param(
             deployment(), [pod(reason="ContainerCreating")], Reason.SYNCING, id="it starts"

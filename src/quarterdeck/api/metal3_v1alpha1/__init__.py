@@ -12,6 +12,7 @@ from quarterdeck.api.metal3_v1alpha1.bare_metal_host import (
 from quarterdeck.api.metal3_v1alpha1.provisioning import (
     PROVISIONING_NAME,
     PROVISIONINGS,
+    OperatorCondition,
     Provisioning,
     ProvisioningNetwork,
     ProvisioningSpec,
@@ -25,6 +26,7 @@ __all__ = [
     "BareMetalHost",
     "BareMetalHostSpec",
     "BareMetalHostStatus",
+    "OperatorCondition",
     "Provisioning",
     "ProvisioningNetwork",
     "ProvisioningSpec",

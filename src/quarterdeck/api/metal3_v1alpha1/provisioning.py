@@ -125,13 +125,13 @@ class GenerationStatus(Part):
 
 
 class ProvisioningStatus(Part):
-    """The state of metal3; the ClusterOperator `baremetal` has it in more detail."""
+    """Whether the configuration is valid; how metal3 is doing is in the ClusterOperator."""
 
     observed_generation: Annotated[int | None, keywords(format="int64")] = None
     """The `metadata.generation` that was last acted on."""
 
     conditions: tuple[OperatorCondition, ...] = ()
-    """The conditions of metal3."""
+    """The conditions: Valid says whether metal3 can be configured so."""
 
     version: str | None = None
     """The version that the status is about."""
@@ -169,6 +169,11 @@ PROVISIONINGS = CustomResource(
         Column("Network", ".spec.provisioningNetwork", "Who runs the provisioning network."),
         Column("Interface", ".spec.provisioningInterface", "The interface in that network."),
         Column("IP", ".spec.provisioningIP", "The address of metal3."),
+        Column(
+            "Valid",
+            '.status.conditions[?(@.type=="Valid")].status',
+            "Whether metal3 can be configured with it.",
+        ),
         AGE,
     ),
     rules=(SINGLETON,),

@@ -5,7 +5,14 @@ from collections import deque
 import msgspec
 
 from quarterdeck.metal3.model.edges import Edge, first_worlds, is_final, update_steps
-from quarterdeck.metal3.model.world import NO_FAULTS, Faults, Rules, World, operator_steps
+from quarterdeck.metal3.model.world import (
+    NO_FAULTS,
+    Faults,
+    Rules,
+    World,
+    deletion_steps,
+    operator_steps,
+)
 
 
 class Exploration(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,11 +37,16 @@ def explore(
     *,
     same_images: bool = True,
     any_order: bool = True,
+    deletions: bool = True,
     faults: Faults = NO_FAULTS,
 ) -> Exploration:
     """Every interleaving of the operators of an update; the search is breadth-first."""
     rules = Rules(
-        operators=edge.operators, same_images=same_images, any_order=any_order, faults=faults
+        operators=edge.operators,
+        same_images=same_images,
+        any_order=any_order,
+        deletions=deletions,
+        faults=faults,
     )
     came_from: dict[World, tuple[World, str] | None] = {}
     before: dict[World, list[World]] = {}
@@ -49,7 +61,7 @@ def explore(
         world = queue.popleft()
         if is_final(edge, rules, world):
             finals.append(world)
-        found = list(update_steps(edge, rules, world))
+        found = [*update_steps(edge, rules, world), *deletion_steps(rules, world)]
         for index in range(len(rules.operators)):
             found += operator_steps(rules, world, index)
         for step in found:

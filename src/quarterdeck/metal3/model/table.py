@@ -45,7 +45,7 @@ def rows(faults: Faults = NO_FAULTS) -> Iterator[Row]:
 def row(edge: Edge, faults: Faults = NO_FAULTS) -> Row:
     """The row of one update."""
     found = explore(edge, faults=faults)
-    others = explore(edge, same_images=False, any_order=False, faults=faults)
+    others = explore(edge, same_images=False, any_order=False, deletions=False, faults=faults)
     supported = not found.violation and not found.stuck
     upwards = edge.old.version < edge.new.version
     refused = REFUSED_UP if upwards else REFUSED_DOWN

@@ -4,10 +4,11 @@ A step is one request: an operator reads the Deployment, then reads the ClusterO
 then writes. Anything may happen between two steps; a crash is a return to the beginning.
 
 A write carries the resource version of the read, so the server refuses it if the Deployment has
-changed since. An operator whose read is outdated can do nothing but read again: the model puts it
-back to the beginning at once, which keeps it small. With the fault `unfenced_claim` it does not,
-and shows what the resource version is for. The Lease, by which only one of two machine API
-operators writes, is left out: nothing here depends on it.
+changed since; a create has none, and is refused only while there is a Deployment. An operator whose
+read is outdated can do nothing but read again: the model puts it back to the beginning at once,
+which keeps it small. With the fault `unfenced_claim` it does not, and shows what the resource
+version is for. The Lease, by which only one of two machine API operators writes, is left out:
+nothing here depends on it.
 """
 
 from collections.abc import Iterator
@@ -99,6 +100,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     same_images: bool = True
     any_order: bool = True
     """Whether the administrator may delete the ClusterOperator while its operator runs."""
+    deletions: bool = True
+    """Whether somebody may delete the Deployment and the ClusterOperator at any time."""
     faults: Faults = NO_FAULTS
 
 
@@ -117,6 +120,8 @@ def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
                 yield _moved(world, index, IDLE, f"{operator.name} stands down")
             else:
                 yield _moved(world, index, decision, f"{operator.name} decides: {decision}")
+        case Decision.CREATE if world.deployment is not None:
+            yield _moved(world, index, IDLE, f"{operator.name} finds that another one was faster")
         case Decision.CREATE:
             made = _applied(rules, operator, None)
             yield _written(rules, world, index, made, f"{operator.name} creates the Deployment")
@@ -127,9 +132,22 @@ def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
         case "claim, outdated":
             step = _claimed(rules, world, index)
             lost = f"{operator.name} overwrites a change that it has not read"
-            yield step._replace(violation=step.violation or lost)
+            yield step._replace(violation=step.violation or lost) if world.deployment else step
     if phase in RUNNING_PHASES and phase != IDLE:
         yield _moved(world, index, IDLE, f"{operator.name} is killed and restarts")
+
+
+def deletion_steps(rules: Rules, world: World) -> Iterator[Step]:
+    """The deletions that nobody planned; the operators have to make good for them."""
+    if not rules.deletions:
+        return
+    if world.deployment is not None:
+        phases = tuple(_outdated(rules, phase) for phase in world.phases)
+        gone = world._replace(deployment=None, phases=phases)
+        yield Step("somebody deletes the Deployment", gone)
+    if world.cluster_operator:
+        gone = world._replace(cluster_operator=False)
+        yield Step("somebody deletes the ClusterOperator baremetal", gone)
 
 
 def settled(rules: Rules, world: World) -> bool:
@@ -212,6 +230,8 @@ def _written(
 def _outdated(rules: Rules, phase: str) -> str:
     if phase in (Decision.CLAIM, OUTDATED_CLAIM) and rules.faults.unfenced_claim:
         return OUTDATED_CLAIM
+    if phase == Decision.CREATE and rules.deletions:
+        return phase  # it succeeds if the Deployment is gone again by then
     return IDLE if phase in RUNNING_PHASES else phase
 
 

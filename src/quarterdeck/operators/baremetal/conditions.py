@@ -5,7 +5,7 @@
 | another platform | True | False | False | True |
 | the platform is not known | True | False | True | False |
 | no Provisioning | True | False | False | False |
-| the configuration is invalid, or images are missing | True | True | True | False |
+| the configuration is invalid, or images or the password are missing | True | True | True | False |
 | the roll-out is under way | True | True | False | False |
 | the roll-out is complete | True | False | False | False |
 | a write is refused, or the roll-out makes no progress | True | True | True | False |
@@ -24,7 +24,11 @@ from quarterdeck.status.report import Report, all_of, condition, standard_condit
 NOTHING_TO_DO = "Nothing to do on this Platform"
 UNSUPPORTED = "UnsupportedPlatform"
 INVALID = "Unable to apply Provisioning CR: invalid configuration"
-NO_IMAGES = "Unable to apply Provisioning CR: images are missing"
+UNABLE = {
+    Reason.INVALID: INVALID,
+    Reason.NO_IMAGES: "Unable to apply Provisioning CR: images are missing",
+    Reason.NO_PASSWORD: "Unable to apply Provisioning CR: the password is missing",
+}
 
 RELATED: tuple[ObjectReference, ...] = (
     all_of(PROVISIONINGS),
@@ -71,11 +75,10 @@ def conditions_of(state: State) -> tuple[ClusterStatusCondition, ...]:
     match reason:
         case Reason.WAITING:
             return _conditions(condition("Available", True, reason, message))
-        case Reason.INVALID | Reason.NO_IMAGES:
-            unable = INVALID if reason is Reason.INVALID else NO_IMAGES
+        case Reason.INVALID | Reason.NO_IMAGES | Reason.NO_PASSWORD:
             return _conditions(
                 condition("Degraded", True, reason, message),
-                condition("Progressing", True, reason, unable),
+                condition("Progressing", True, reason, UNABLE[reason]),
             )
         case Reason.COMPLETE:
             return _conditions(

@@ -15,6 +15,7 @@ AT_VERSION = (Reason.COMPLETE, Reason.WAITING, Reason.STANDING_DOWN)
 FAILED = (
     Reason.INVALID,
     Reason.NO_IMAGES,
+    Reason.NO_PASSWORD,
     Reason.REFUSED,
     Reason.TIMED_OUT,
     Reason.CRASH_LOOPING,

@@ -42,9 +42,10 @@ def setup(manager: Manager, settings: Settings) -> None:
     async def baremetal_exists() -> bool:
         try:
             await manager.client.get(CLUSTER_OPERATORS.plain, BAREMETAL)
-        except NotFound:
-            return False
         except KubeError as error:
+            # Where the resource type is not served, the object may exist all the same.
+            if isinstance(error, NotFound) and f'"{BAREMETAL}" not found' in error.message:
+                return False
             raise CannotDecide(f"ClusterOperator {BAREMETAL}: {error}; retrying") from error
         return True
 

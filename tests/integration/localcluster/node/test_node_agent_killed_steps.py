@@ -5,6 +5,7 @@ none runs twice, and each pod goes on as its policy says.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,6 +177,11 @@ class Lives:
         path = self.directory / name / "log"
         return path.read_text().splitlines() if path.exists() else []
 
+    def any_runs(self, prefix: str) -> bool:
+        """Whether one of the pods with this prefix has begun to run."""
+        names = [path.name for path in self.directory.glob(f"{prefix}*")]
+        return any(map(self.log, names))
+
     def pods(self) -> dict[str, Object]:
         return {pod["metadata"]["name"]: pod for pod in self.node.list("pods")}
 
@@ -194,14 +200,18 @@ class Lives:
 
     def processes(self) -> list[str]:
         """The containers' own processes, bubblewrap's left out."""
+        return [pid for pid, program in self.all_processes() if program == b"sh"]
+
+    def all_processes(self) -> list[tuple[str, bytes]]:
+        """The process id and the program of each process of a container, bubblewrap's too."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().split(b"\0")
             except OSError:
                 continue
-            if words[0] == b"sh" and any(self.mark.encode() in word for word in words):
-                found.append(path.parent.name)
+            if any(self.mark.encode() in word for word in words):
+                found.append((path.parent.name, words[0]))
         return found
 
 
@@ -214,6 +224,10 @@ def plane(node_agent: ControlPlane) -> Iterator[ControlPlane]:
 
 def host_mounts() -> list[str]:
     return sorted(Path("/proc/self/mounts").read_text().splitlines())
+
+
+STARTS = 3
+"""How often the agent is killed while containers start."""
 
 
 @pytest.mark.slow
@@ -250,6 +264,23 @@ def test_killed_at_every_step_of_a_pods_life(
     )
     this_machine.wait(lives.processes, lambda left: not left)
     assert host_mounts() == mounts
+
+
+def test_killed_while_containers_start_it_leaves_none(
+    plane: ControlPlane, this_machine: ThisMachine, tmp_path: Path
+) -> None:
+    """A container that starts ties itself to its parent late; when the kill returns, it is gone."""
+    lives = Lives(this_machine, tmp_path)
+    for number in range(STARTS):
+        for one in range(4):
+            lives.create(f"starts-{number}-{one}", STEPS["runs"])
+        # One has begun to run, so others are on their way.
+        this_machine.wait(partial(lives.any_runs, f"starts-{number}-"))
+        plane.kill("this-machine")
+        assert lives.all_processes() == []
+        plane.start("this-machine")
+    this_machine.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    this_machine.wait(lives.processes, lambda left: not left)
 
 
 def test_a_job_whose_pod_went_with_the_agent_is_not_run_again(

@@ -8,10 +8,16 @@ import pytest
 from tests.integration.operators.baremetal.metal import ACCOUNTS, Metal
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.metal3.names import NAMESPACE
+from quarterdeck.metal3.names import MACHINE_API_OWNS, NAMESPACE
 from quarterdeck.testing.fault_proxy import FaultProxy
-from quarterdeck.testing.operator_process import OwnOperators, StartOperator, own_account
+from quarterdeck.testing.operator_process import (
+    OperatorProcess,
+    OwnOperators,
+    StartOperator,
+    own_account,
+)
 
+B = "--metal3-build=B"
 Proxied = Callable[[str], tuple[FaultProxy, str]]
 """A proxy for an operator's account, and the option by which the operator uses it."""
 
@@ -35,6 +41,17 @@ def run_baremetal(metal: Metal, own_operators: OwnOperators) -> StartOperator:
 def run_machine_api(metal: Metal, own_operators: OwnOperators) -> StartOperator:
     """Starts the machine API operator."""
     return own_operators(metal.plane, "machine-api")
+
+
+@pytest.fixture
+def managed(metal: Metal, run_machine_api: StartOperator) -> OperatorProcess:
+    """metal3, managed by a machine API operator that runs."""
+    metal.set_platform("BareMetal")
+    metal.provision()
+    operator = run_machine_api(B)
+    metal.wait_running("machine-api")
+    assert metal.annotations() == [MACHINE_API_OWNS]
+    return operator
 
 
 @pytest.fixture

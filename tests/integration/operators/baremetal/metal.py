@@ -1,6 +1,7 @@
 """A cluster with metal3, as an administrator and the tests see it."""
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ SPEC = {
 }
 ACCOUNTS = {"machine-api": "machine-api-operator", "baremetal": "cluster-baremetal-operator"}
 PROVISIONING = "provisioning-configuration"
+LEFT = "example.test/left"
 
 
 def user(operator: str) -> str:
@@ -87,6 +89,36 @@ class Metal:
         found = (self.deployment() or {"metadata": {}})["metadata"].get("annotations") or {}
         return [name for name in (MACHINE_API_OWNS, BAREMETAL_OWNS) if name in found]
 
+    def is_owned_by_baremetal(self) -> bool:
+        """Whether the baremetal operator's annotation is the only one."""
+        return self.annotations() == [BAREMETAL_OWNS]
+
+    def owners(self) -> set[str]:
+        """The operators that have fields of the Deployment."""
+        entries = self.deployment()["metadata"]["managedFields"]
+        found = {one["manager"] for one in entries if not one.get("subresource")}
+        return {one for one in found if one.startswith("quarterdeck-")}
+
+    def leave_a_label(self, operator: str) -> None:
+        """Have an operator apply one field more, which the other one does not want."""
+        apply = ("apply", "--server-side", f"--field-manager=quarterdeck-{operator}")
+        live = self.deployment()
+        fields = ("name", "namespace", "annotations", "ownerReferences")
+        kept = {field: live["metadata"][field] for field in fields}
+        labels = {**live["metadata"]["labels"], LEFT: "over"}
+        more = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {**kept, "labels": labels},
+            "spec": live["spec"],
+        }
+        self.plane.kubectl(*apply, "--force-conflicts", "--filename=-", input=json.dumps(more))
+        assert self.has_left_label()
+
+    def has_left_label(self) -> bool:
+        """Whether that field is there."""
+        return LEFT in self.deployment()["metadata"]["labels"]
+
     def pods(self) -> list[Object]:
         """metal3's pods that stay."""
         found = self.objects.list("pods", "quarterdeck.dev/operand=metal3")
@@ -108,6 +140,16 @@ class Metal:
             one["type"]: (one["status"], one["reason"], one["message"])
             for one in (found.get("status") or {}).get("conditions") or []
         }
+
+    def told(self) -> tuple[str, str, str, bool]:
+        """What the Provisioning says of itself, and whether it is about its present generation."""
+        found = self.objects.get("provisioning", PROVISIONING)
+        status = found.get("status") or {}
+        for one in status.get("conditions") or []:
+            if one["type"] == "Valid":
+                current = status["observedGeneration"] == found["metadata"]["generation"]
+                return one["status"], one["reason"], one.get("message", ""), current
+        return "", "", "", False
 
     def wait(self, wanted: Mapping[str, str], operator: str = "baremetal") -> None:
         """Return when the conditions have these statuses, or these reasons."""

@@ -184,11 +184,19 @@ def live(metal: Metal) -> None:
     )
     assert seen["Progressing"][2] == "Unable to apply Provisioning CR: invalid configuration"
     assert metal.print() == running
-    events = metal.objects.list("events.events.k8s.io", namespace="default")
-    assert any(one["reason"] == "InvalidConfiguration" for one in events)
+    # The object itself says it too, and so does an event about it.
+    fault = "spec.provisioningIP: '10.0.0.1': pick an address in 172.30.20.0/24"
+    assert metal.told() == ("False", "InvalidConfiguration", fault, True)
+    about = {
+        (one["regarding"]["kind"], one["regarding"]["name"], one["reason"], one["note"])
+        for one in metal.objects.list("events.events.k8s.io", namespace="default")
+    }
+    name = "provisioning-configuration"
+    assert ("Provisioning", name, "InvalidConfiguration", fault) in about
     metal.challenge()
     metal.provision()
     metal.wait_running()
+    assert metal.told() == ("True", "AsExpected", "", True)
     assert metal.print() == running
 
     # A container that crashes.

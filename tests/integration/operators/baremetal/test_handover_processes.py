@@ -1,41 +1,16 @@
 """The handover between two processes: one write, no restart, never two writers."""
 
-import json
 import signal
 from typing import NamedTuple
 
 import pytest
-from tests.integration.operators.baremetal.conftest import Proxied
+from tests.integration.operators.baremetal.conftest import B, Proxied
 from tests.integration.operators.baremetal.metal import Metal
 
-from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
+from quarterdeck.metal3.names import MACHINE_API_OWNS
 from quarterdeck.testing.fault_proxy import Answer, Hold
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.waiting import eventually
-
-B = "--metal3-build=B"
-
-
-@pytest.fixture
-def managed(metal: Metal, run_machine_api: StartOperator) -> OperatorProcess:
-    """metal3, managed by a machine API operator that runs."""
-    metal.set_platform("BareMetal")
-    metal.provision()
-    operator = run_machine_api(B)
-    metal.wait_running("machine-api")
-    assert metal.annotations() == [MACHINE_API_OWNS]
-    return operator
-
-
-def owners(metal: Metal) -> set[str]:
-    """The operators that have fields of the Deployment."""
-    entries = metal.deployment()["metadata"]["managedFields"]
-    found = {one["manager"] for one in entries if not one.get("subresource")}
-    return {one for one in found if one.startswith("quarterdeck-")}
-
-
-def is_owned_by_baremetal(metal: Metal) -> bool:
-    return metal.annotations() == [BAREMETAL_OWNS]
 
 
 def test_a_claim_is_one_write_and_the_way_back_another(
@@ -55,9 +30,9 @@ def test_a_claim_is_one_write_and_the_way_back_another(
 
     baremetal = run_baremetal()
     metal.wait_running()
-    assert is_owned_by_baremetal(metal)
+    assert metal.is_owned_by_baremetal()
     assert metal.print() == running
-    assert owners(metal) == {"quarterdeck-baremetal"}
+    assert metal.owners() == {"quarterdeck-baremetal"}
     metal.wait({"Available": "StandingDown"}, "machine-api")
     assert len(baremetal.lines("claimed")) == 1
     eventually(lambda: written() == (0, 2), "the claim and the apply are logged")
@@ -69,12 +44,12 @@ def test_a_claim_is_one_write_and_the_way_back_another(
 
     # The administrator removes the baremetal operator: its process, then its ClusterOperator.
     baremetal.kill()
-    assert is_owned_by_baremetal(metal)
+    assert metal.is_owned_by_baremetal()
     metal.objects.delete("clusteroperator", "baremetal")
     eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "taken back")
     metal.wait_running("machine-api")
     assert metal.print() == running
-    assert owners(metal) == {"quarterdeck-machine-api"}
+    assert metal.owners() == {"quarterdeck-machine-api"}
     assert len(managed.lines("claimed")) == 1
     metal.challenge("machine-api")
     theirs, ours = written()
@@ -90,30 +65,15 @@ def test_what_the_old_owner_applied_and_the_new_one_does_not_want_goes(
     managed.send(signal.SIGTERM)
     managed.wait()
     before = metal.print()
-    # The old owner had one field more.
-    apply = ("apply", "--server-side", "--field-manager=quarterdeck-machine-api", "--filename=-")
-    live = metal.deployment()
-    kept = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": "metal3",
-            "namespace": live["metadata"]["namespace"],
-            "labels": {"example.test/left": "over"},
-        },
-    }
-    metal.plane.kubectl(*apply, input=json.dumps(kept))
-    assert "example.test/left" in metal.deployment()["metadata"]["labels"]
+    metal.leave_a_label("machine-api")
     images = metal.objects.get("configmap", "cluster-baremetal-operator-images")
     text = images["data"]["images.json"].replace('"ironic"', '"ironic:2"')
     metal.objects.patch(
         "configmap", "cluster-baremetal-operator-images", {"data": {"images.json": text}}
     )
     run_baremetal()
-    eventually(lambda: is_owned_by_baremetal(metal), "claimed")
-    eventually(
-        lambda: "example.test/left" not in metal.deployment()["metadata"]["labels"], "it is gone"
-    )
+    eventually(lambda: metal.is_owned_by_baremetal(), "claimed")
+    eventually(lambda: not metal.has_left_label(), "it is gone")
     metal.wait_running()
     after = metal.print()
     assert after[0] != before[0]
@@ -132,69 +92,12 @@ def test_removed_in_the_wrong_order_there_are_never_two_writers(
     for _ in range(5):
         metal.objects.delete("clusteroperator", "baremetal")
         eventually(lambda: metal.objects.find("clusteroperator", "baremetal"), "it is back")
-        eventually(lambda: is_owned_by_baremetal(metal), "claimed again")
+        eventually(lambda: metal.is_owned_by_baremetal(), "claimed again")
         assert metal.print() == running
     baremetal.kill()
     metal.objects.delete("clusteroperator", "baremetal")
     eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "taken back")
     assert metal.print() == running
-
-
-class Step(NamedTuple):
-    """A request at which the operator is killed."""
-
-    verb: str
-    resource: str
-    done: bool
-    """Whether the server still carries it out."""
-
-
-STEPS = (
-    Step("create", "clusteroperators", done=False),
-    Step("create", "clusteroperators", done=True),
-    Step("get", "deployments", done=False),
-    Step("patch", "deployments", done=False),
-    Step("patch", "deployments", done=True),
-)
-"""Its ClusterOperator, the read for the claim, and the claim."""
-
-
-def test_killed_at_each_step_it_ends_where_it_would_have(
-    metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator, proxied: Proxied
-) -> None:
-    """Each time another process ends the handover; then metal3 is given back for the next step."""
-    running = metal.print()
-    proxy, through_proxy = proxied("baremetal")
-    for step in STEPS:
-        hold = Hold()
-        proxy.inject(hold, verb=step.verb, resource=step.resource)
-        kill_at(metal, run_baremetal(through_proxy), hold, step)
-        successor = run_baremetal()
-        metal.wait_running()
-        assert is_owned_by_baremetal(metal), step
-        assert metal.print() == running, step
-        assert owners(metal) == {"quarterdeck-baremetal"}, step
-        successor.kill()
-        metal.objects.delete("clusteroperator", "baremetal")
-        eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "given back")
-    assert managed.get("/readyz")[0] == 200
-
-
-def kill_at(metal: Metal, victim: OperatorProcess, hold: Hold, step: Step) -> None:
-    """Kill the operator before a request reaches the server, or before it knows the answer."""
-    assert hold.held.wait(60), step
-    if step.done:
-        victim.send(signal.SIGSTOP)
-        hold.let_go.set()
-
-        def done() -> bool:
-            if step.resource == "deployments":
-                return is_owned_by_baremetal(metal)
-            return bool(metal.objects.find("clusteroperator", "baremetal"))
-
-        eventually(done, f"{step} is done")
-    victim.kill()
-    hold.let_go.set()
 
 
 def test_a_claim_that_was_overtaken_is_refused_and_tried_again(
@@ -218,7 +121,7 @@ def test_a_claim_that_was_overtaken_is_refused_and_tried_again(
     changed = metal.print()[0]
     hold.let_go.set()
     metal.wait_running()
-    assert is_owned_by_baremetal(metal)
+    assert metal.is_owned_by_baremetal()
     assert metal.print()[0] == changed
     refused = [one for one in metal.writes("baremetal") if one.code == 409]
     assert [one.resource for one in refused][-1:] == ["deployments"]
@@ -268,28 +171,36 @@ def test_a_write_that_was_overtaken_by_the_other_operator_is_refused(
     before = len(metal.deployment_writes("machine-api"))
     run_baremetal()
     metal.wait_running()
-    assert is_owned_by_baremetal(metal)
+    assert metal.is_owned_by_baremetal()
     running = metal.print()
     hold.let_go.set()
     metal.wait({"Available": "StandingDown"}, "machine-api")
     metal.challenge("machine-api")
     assert len(metal.deployment_writes("machine-api")) == before
-    assert is_owned_by_baremetal(metal)
+    assert metal.is_owned_by_baremetal()
     assert metal.print() == running
 
 
 def test_a_read_error_stops_it_and_is_reported_as_a_refused_write_is(
     metal: Metal, run_machine_api: StartOperator, proxied: Proxied
 ) -> None:
-    """Whether the baremetal operator is there is not known: nothing is created."""
+    """Whether the baremetal operator is there is not known: nothing is created.
+
+    A "not found" counts only if it is about that object, and not about its resource type.
+    """
     proxy, through_proxy = proxied("machine-api")
     metal.set_platform("BareMetal")
     metal.provision()
-    proxy.inject(Answer(500), verb="get", resource="clusteroperators", times=None)
+    wanted = {"verb": "get", "resource": "clusteroperators"}
+    proxy.inject(Answer(500), verb="get", resource="clusteroperators")
+    no_type = Answer(404, reason="NotFound")
+    proxy.inject(no_type, verb="get", resource="clusteroperators", times=None)
     run_machine_api(B, through_proxy)
     metal.wait({"Degraded": "CannotRead"}, "machine-api")
-    assert metal.deployment() is None
     metal.challenge("machine-api")
+    eventually(lambda: proxy.count(**wanted) >= 3, "it has tried again")
+    assert metal.conditions("machine-api")["Degraded"][1] == "CannotRead"
+    assert metal.deployment() is None
     proxy.clear()
     metal.wait_running("machine-api")
 

@@ -6,14 +6,17 @@ their own accounts, as processes of the node `this-machine`.
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tests.integration.operators.baremetal.metal import ACCOUNTS, Metal
 from tests.integration.operators.cluster_version.version.releases import Cluster
 from tests.integration.pods import needs_bubblewrap
 
+from quarterdeck.delivery.monitoring import service_monitor_objects
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.handover_releases import write_handover_releases
+from quarterdeck.localcluster.operators import find_operator
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS, NAMESPACE
 from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.operator_process import OwnOperators
@@ -57,6 +60,19 @@ class Handover(Metal):
         status = self.objects.get("clusteroperator", "baremetal")["status"]
         (found,) = (one["version"] for one in status["versions"] if one["name"] == "operator")
         return str(found)
+
+    def metrics(self, operator: str) -> str:
+        """What Prometheus gets from the pod that the operator's delivered Service leads to."""
+        service, _monitor = service_monitor_objects(find_operator(operator))
+        self.objects.apply(service)
+        selector = ",".join(f"{key}={value}" for key, value in service["spec"]["selector"].items())
+        (pod,) = self.objects.list("pods", selector)
+        (container,) = pod["spec"]["containers"]
+        (wanted,) = service["spec"]["ports"]
+        (port,) = (one for one in container["ports"] if one["name"] == wanted["targetPort"])
+        url = f"http://{pod['status']['podIP']}:{port['containerPort']}/metrics"
+        with urlopen(url, timeout=10) as answer:
+            return str(answer.read(), "utf-8")
 
     def remove_baremetal(self) -> None:
         """What an administrator does after a downgrade."""
@@ -110,6 +126,8 @@ def test_every_supported_update_keeps_the_pod_and_every_other_is_refused(
     assert after == {**before, "baremetal": before["baremetal"] + 2}
     handover.wait({"Available": "StandingDown"}, "machine-api")
     handover.refused(A, "NotReachable", "4.6.1")
+    for operator in ACCOUNTS:
+        assert "process_cpu_seconds_total" in handover.metrics(operator)
 
     back_to_b(handover)
     assert handover.print() == running

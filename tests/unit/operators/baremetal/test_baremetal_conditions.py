@@ -32,6 +32,7 @@ def row(found: Report) -> str:
         (BareMetal(), State(Reason.WAITING, "m"), "True False False False moves"),
         (BareMetal(), State(Reason.INVALID, "m"), "True True True False stays"),
         (BareMetal(), State(Reason.NO_IMAGES, "m"), "True True True False stays"),
+        (BareMetal(), State(Reason.NO_PASSWORD, "m"), "True True True False stays"),
         (BareMetal(), State(Reason.SYNCING, "m"), "True True False False stays"),
         (BareMetal(), State(Reason.STANDING_DOWN, "m"), "True True False False stays"),
         (BareMetal(), State(Reason.COMPLETE, "m"), "True False False False moves"),

@@ -1,0 +1,185 @@
+"""The states of the baremetal operator that others cause: deletions, refusals, missing objects."""
+
+import json
+
+import pytest
+from tests.integration.operators.baremetal.conftest import Proxied
+from tests.integration.operators.baremetal.metal import LIMIT, PROVISIONING, Metal
+
+from quarterdeck.metal3.names import NAMESPACE, PASSWORD_SECRET
+from quarterdeck.testing.fault_proxy import Answer
+from quarterdeck.testing.operator_process import StartOperator
+from quarterdeck.testing.waiting import eventually
+
+DENIED = Answer(403, reason="Forbidden")
+
+
+def test_it_answers_the_challenge_in_the_remaining_states(
+    metal: Metal, run_baremetal: StartOperator, proxied: Proxied
+) -> None:
+    """While it rolls out, without images, without a password, and while a write is refused."""
+    proxy, through_proxy = proxied("baremetal")
+    metal.set_platform("BareMetal")
+    metal.plane.kubectl("cordon", "simulated")
+    try:
+        metal.provision()
+        run_baremetal(through_proxy)
+        metal.wait({"Progressing": "SyncingResources", "Degraded": "False"})
+        metal.challenge()
+    finally:
+        metal.plane.kubectl("uncordon", "simulated")
+    metal.wait_running()
+    running = metal.print()
+
+    metal.objects.delete("configmap", "cluster-baremetal-operator-images")
+    metal.wait({"Degraded": "ImagesMissing", "Progressing": "True"})
+    metal.challenge()
+    metal.deliver()
+    metal.wait_running()
+
+    # A Secret that somebody emptied is not written again: it is not known what used it.
+    secret = {"data": {"password": None}}
+    password = metal.objects.get("secret", PASSWORD_SECRET)["data"]["password"]
+    metal.objects.patch("secret", PASSWORD_SECRET, secret)
+    metal.wait({"Degraded": "PasswordMissing", "Progressing": "True"})
+    assert "delete the Secret" in metal.conditions()["Degraded"][2]
+    metal.challenge()
+    metal.objects.patch("secret", PASSWORD_SECRET, {"data": {"password": password}})
+    metal.wait_running()
+    assert metal.print() == running
+
+    # A status that may not be written holds nothing up; a Deployment that may not be, does.
+    proxy.inject(DENIED, verb="patch", resource="provisionings/status", times=None)
+    proxy.inject(DENIED, verb="patch", resource="deployments", times=None)
+    metal.provision(provisioningIP="172.30.20.4")
+    metal.wait({"Degraded": "SyncingFailed", "Progressing": "True"})
+    assert "deployments" in metal.conditions()["Degraded"][2]
+    metal.challenge()
+    proxy.clear()
+    metal.wait_running()
+    eventually(lambda: metal.told() == ("True", "AsExpected", "", True), "its status is written")
+
+
+def test_what_is_deleted_comes_back(metal: Metal, run_baremetal: StartOperator) -> None:
+    """The Deployment, the ClusterOperator; and a Provisioning that is created again at once."""
+    metal.set_platform("BareMetal")
+    metal.provision()
+    run_baremetal()
+    metal.wait_running()
+    password = metal.password()
+
+    metal.objects.delete("deployment", "metal3")
+    eventually(lambda: metal.is_owned_by_baremetal(), "the Deployment is back", LIMIT)
+    metal.wait_running()
+    metal.objects.delete("clusteroperator", "baremetal")
+    metal.wait_running()
+    metal.challenge()
+
+    # The garbage collector deletes what names the old one as its owner.
+    for _ in range(3):
+        metal.objects.delete("provisioning", PROVISIONING)
+        metal.provision()
+    uid = metal.objects.get("provisioning", PROVISIONING)["metadata"]["uid"]
+
+    def owned_by_the_new_one() -> bool:
+        owners = (metal.deployment() or {"metadata": {}})["metadata"].get("ownerReferences") or []
+        return [one["uid"] for one in owners] == [uid]
+
+    eventually(owned_by_the_new_one, "the new Provisioning owns the Deployment", LIMIT)
+    metal.wait_running()
+    metal.challenge()
+    assert owned_by_the_new_one()
+    assert metal.password() == password
+
+
+def test_a_pod_with_metal3s_label_cannot_make_it_degraded(
+    metal: Metal, run_baremetal: StartOperator
+) -> None:
+    """Somebody who may create pods beside it gives one the label, and lets it crash."""
+    metal.set_platform("BareMetal")
+    metal.provision()
+    run_baremetal()
+    metal.wait_running()
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "foreign",
+            "namespace": NAMESPACE,
+            "labels": {"quarterdeck.dev/operand": "metal3", "k8s-app": "foreign"},
+            "annotations": {"quarterdeck.dev/simulate": "crash-looping"},
+        },
+        "spec": {
+            "nodeName": "simulated",
+            "containers": [{"name": "metal3-httpd", "image": "foreign"}],
+        },
+    }
+    metal.objects.apply(foreign)
+
+    def crashes() -> bool:
+        return "CrashLoopBackOff" in str(metal.objects.get("pod", "foreign")["status"])
+
+    eventually(crashes, "the foreign pod crashes", LIMIT)
+    metal.challenge()
+    assert metal.conditions()["Available"][:2] == ("True", "DeployComplete")
+    assert metal.conditions()["Degraded"][0] == "False"
+
+
+ALLOWED = (
+    ("get", "metal3.io", "baremetalhosts", ""),
+    ("patch", "metal3.io", "baremetalhosts", ""),
+    ("update", "metal3.io", "baremetalhosts", "status"),
+    ("update", "metal3.io", "baremetalhosts", "finalizers"),
+    ("watch", "", "secrets", ""),
+    ("update", "", "secrets", ""),
+    ("update", "coordination.k8s.io", "leases", ""),
+    ("create", "", "events", ""),
+)
+"""What metal3's own operator does in its namespace."""
+DENIED_RIGHTS = (
+    ("create", "metal3.io", "baremetalhosts", ""),
+    ("delete", "metal3.io", "baremetalhosts", ""),
+    ("update", "metal3.io", "provisionings", ""),
+    ("create", "", "secrets", ""),
+    ("delete", "", "secrets", ""),
+    ("create", "", "pods", ""),
+    ("create", "", "pods", "exec"),
+    ("create", "", "serviceaccounts", "token"),
+    ("patch", "apps", "deployments", ""),
+    ("patch", "rbac.authorization.k8s.io", "roles", ""),
+    ("patch", "rbac.authorization.k8s.io", "rolebindings", ""),
+    ("get", "config.openshift.io", "clusteroperators", ""),
+)
+
+
+@pytest.mark.parametrize("namespace", [NAMESPACE, "kube-system"])
+def test_metal3s_own_account_may_do_what_it_needs_and_no_more(metal: Metal, namespace: str) -> None:
+    """Its pod is privileged on a node, so its rights end at its namespace."""
+    for right in ALLOWED:
+        assert may(metal, right, namespace) is (namespace == NAMESPACE), right
+    for right in DENIED_RIGHTS:
+        assert not may(metal, right, namespace), right
+
+
+def may(metal: Metal, right: tuple[str, str, str, str], namespace: str) -> bool:
+    """Whether the API server allows a request of metal3's account."""
+    verb, group, resource, subresource = right
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:metal3",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {
+                "verb": verb,
+                "group": group,
+                "resource": resource,
+                "subresource": subresource,
+                "namespace": namespace,
+            },
+        },
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    answer = metal.plane.requests().send("POST", path, json.dumps(review).encode())
+    assert answer.ok, answer.body
+    return bool(answer.json()["status"]["allowed"])
