@@ -4,11 +4,13 @@ A release image is the operators' image with one more layer, `/release-manifests
 that whoever wants the manifests fetches that layer only.
 """
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from quarterdeck.images.contents import OPERATOR_LABEL
 from quarterdeck.images.errors import BuildError
@@ -19,9 +21,11 @@ from quarterdeck.oci.model import Config, Descriptor, is_digest
 from quarterdeck.payload.files import (
     IMAGE_REFERENCES,
     RELEASE_METADATA,
+    Source,
     list_files,
     read_files,
 )
+from quarterdeck.payload.image_places import is_plain_word, replace_plain_images
 from quarterdeck.payload.images import is_image
 from quarterdeck.payload.load import load_payload, read_payload
 from quarterdeck.payload.model import (
@@ -35,6 +39,7 @@ from quarterdeck.payload.observed import SELF_MANAGED
 from quarterdeck.payload.releases import metadata_text
 from quarterdeck.payload.seal import seal
 from quarterdeck.payload.substitute import image_pattern, replace_images
+from quarterdeck.strict_yaml import Refusal, decode_json, decode_yaml
 
 RELEASE_LABEL = "io.openshift.release"
 BASE_LABEL = "io.openshift.release.base-image-digest"
@@ -112,7 +117,7 @@ def write_release_directory(
             continue
         path = directory / each.file
         path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_bytes(_with_images(data, each.directory, references, resolved))
+        path.write_bytes(_with_images(data, each, references, resolved))
     (directory / IMAGE_REFERENCES).write_text(references_text(references, resolved))
     (directory / RELEASE_METADATA).write_text(metadata_text(metadata))
     seal(directory)
@@ -183,15 +188,36 @@ def release_config(base: Config, layer: Layer, version: str, base_digest: str) -
 
 
 def _with_images(
-    data: bytes, directory: str, references: References, resolved: Mapping[str, str]
+    data: bytes, source: Source, references: References, resolved: Mapping[str, str]
 ) -> bytes:
-    listed = references.get(directory)
+    listed = references.get(source.directory)
     if listed is None:
-        listed = references.get(directory.rpartition("/")[0], {})
+        listed = references.get(source.directory.rpartition("/")[0], {})
     images = {
         image: resolved[name]
         for image, name in listed.items()
         if resolved.get(name, image) != image
     }
     # Reading the payload has shown that it is UTF-8.
-    return replace_images(data.decode("utf-8-sig"), image_pattern(images), images).encode()
+    text = replace_images(data.decode("utf-8-sig"), image_pattern(images), images)
+    if any(is_plain_word(image) and image in text for image in images):
+        text = _with_plain_images(text, source, images)
+    return text.encode()
+
+
+def _with_plain_images(text: str, source: Source, images: Mapping[str, str]) -> str:
+    """The text written again, if one of its documents names an image that is a plain word."""
+    decode = decode_json if source.name.endswith(".json") else decode_yaml
+    objects = []
+    for document in decode(text):
+        if isinstance(document, Refusal):
+            # Only a template may be no YAML; it names the release's own image.
+            return text
+        if isinstance(document.value, dict):
+            objects.append(document.value)
+    replaced = [replace_plain_images(obj, images) for obj in objects]
+    if replaced == objects:
+        return text
+    if source.name.endswith(".json"):
+        return "\n".join(json.dumps(obj, indent=2) for obj in replaced) + "\n"
+    return yaml.safe_dump_all(replaced, sort_keys=False, allow_unicode=True, width=100)
