@@ -21,7 +21,7 @@ from quarterdeck.images.contents import (
     split,
 )
 from quarterdeck.oci.archive import Named, write_archive
-from quarterdeck.oci.layers import Entry, Layer, image, tree_entries, write_layer
+from quarterdeck.oci.layers import Entry, Layer, image, in_order, tree_entries, write_layer
 from quarterdeck.oci.model import Platform
 
 PAYLOAD = "deploy/payload"
@@ -133,15 +133,15 @@ def write_image(order: Order, tree: Tree, output: Path, scratch: Path, started: 
 
 def write_tree(entries: Sequence[Entry], output: Path) -> None:
     """Write files as a container would see them; the directory must not exist yet."""
-    output.mkdir(mode=0o755)
-    for entry in sorted(entries, key=lambda entry: entry.path):
+    output.mkdir()
+    output.chmod(0o755)
+    for entry in in_order(entries):
         path = output / entry.path
-        path.parent.mkdir(parents=True, exist_ok=True)
         if entry.link is not None:
             path.symlink_to(entry.link)
             continue
         if entry.content is None:
-            path.mkdir(exist_ok=True)
+            path.mkdir()
         elif isinstance(entry.content, Path):
             shutil.copyfile(entry.content, path)
         else:

@@ -29,8 +29,6 @@ _COMMON = (
     "ca-certificates",
     "netbase",
     "tzdata",
-    # The ingress operator asks HAProxy whether it accepts a log format.
-    "haproxy",
 )
 
 ENVIRONMENT = {
@@ -50,7 +48,7 @@ class Kind(Enum):
     @property
     def packages(self) -> tuple[str, ...]:
         """The Debian packages of the image."""
-        return (*_COMMON, "rsyslog") if self is Kind.ROUTER else _COMMON
+        return (*_COMMON, "haproxy", "rsyslog") if self is Kind.ROUTER else _COMMON
 
     @property
     def image_name(self) -> str:
@@ -82,7 +80,6 @@ _TAKEN = re.compile(
     rf"|usr/bin/{re.escape(PYTHON)}"
     r"|usr/sbin/(?:haproxy|rsyslogd)"
     r"|usr/share/zoneinfo(?:/.*)?"
-    r"|usr/share/doc/[^/]+/copyright"
     r"|etc/(?:ethertypes|protocols|rpc|services|mime\.types|ssl/openssl\.cnf)"
     rf"|etc/{re.escape(PYTHON)}/.*"
     r")\Z"
@@ -99,6 +96,7 @@ _TOOLS = re.compile(
     r"(?:adduser|debconf|dpkg|init-system-helpers|libpam-.*|lsb-base|openssl|passwd|perl.*"
     r"|lib.*-perl|libperl.*|lib[a-z]+-common|libsem.*|libsepol.*|sysvinit-utils|tar|usrmerge)\Z"
 )
+_DOCUMENTS = PurePosixPath("usr/share/doc")
 _EMPTY = ("dev", "proc", "sys", "run", "var/lib/haproxy")
 _PASSWD = (
     f"root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/tmp:/sbin/nologin\n"
@@ -121,9 +119,16 @@ def layer_of(path: str) -> str | None:
             return None
         own = below and re.fullmatch(r"quarterdeck(?:-[^-]+\.dist-info)?", below[0])
         return "application" if own else "dependencies"
-    if pure.is_relative_to(STATUS):
-        return None if _TOOLS.match(pure.name) else "base"
+    described = pure.name if pure.is_relative_to(STATUS) else _documented(pure)
+    if described:
+        return None if _TOOLS.match(described) else "base"
     return "base" if _TAKEN.match(path) and not _LEFT.match(path) else None
+
+
+def _documented(path: PurePosixPath) -> str:
+    """The package of a copyright file; empty for every other file."""
+    directory, name = path.parent, path.name
+    return directory.name if name == "copyright" and directory.parent == _DOCUMENTS else ""
 
 
 def split(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

@@ -65,7 +65,7 @@ def write_layer(entries: Iterable[Entry], out: IO[bytes], time: int = 0) -> Laye
     with gzip.GzipFile("", "wb", GZIP_LEVEL, cast("Any", packed), mtime=0) as zipped:
         raw = _Hashing(cast("IO[bytes]", zipped))
         with tarfile.open(fileobj=cast("Any", raw), mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            for entry in _sorted(entries):
+            for entry in in_order(entries):
                 _add(tar, entry, time)
     descriptor = Descriptor(media_type=LAYER, digest=packed.digest, size=packed.size)
     return Layer(descriptor=descriptor, diff_id=raw.digest, unpacked=raw.size)
@@ -131,6 +131,16 @@ def image_of(
     return Image(descriptor=descriptor, manifest=manifest, blobs={**blobs, **own})
 
 
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries by path, each directory before its content; missing directories are added."""
+    by_path = {entry.path: entry for entry in entries}
+    for path in list(by_path):
+        for parent in PurePosixPath(path).parents:
+            if parent.name:
+                by_path.setdefault(str(parent), Entry(path=str(parent), mode=0o755))
+    return sorted(by_path.values(), key=lambda entry: PurePosixPath(entry.path).parts)
+
+
 class _Hashing:
     """Passes bytes on, and counts and hashes them."""
 
@@ -151,16 +161,6 @@ class _Hashing:
     @property
     def digest(self) -> str:
         return f"sha256:{self._hash.hexdigest()}"
-
-
-def _sorted(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries by path, each directory before its content; missing directories are added."""
-    by_path = {entry.path: entry for entry in entries}
-    for path in list(by_path):
-        for parent in PurePosixPath(path).parents:
-            if parent.name:
-                by_path.setdefault(str(parent), Entry(path=str(parent), mode=0o755))
-    return sorted(by_path.values(), key=lambda entry: PurePosixPath(entry.path).parts)
 
 
 def _add(tar: tarfile.TarFile, entry: Entry, time: int) -> None:

@@ -64,6 +64,7 @@ PACKAGES = "usr/lib/python3/dist-packages"
         ("var/lib/dpkg/status", None),
         ("var/lib/dpkg/status.d/dpkg", None),
         ("usr/share/doc/libc6/NEWS", None),
+        ("usr/share/doc/dpkg/copyright", None),
     ],
 )
 def test_what_is_taken_and_where(path: str, layer: str | None) -> None:
