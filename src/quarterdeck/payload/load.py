@@ -18,6 +18,7 @@ from quarterdeck.payload.files import (
     list_files,
     read_files,
 )
+from quarterdeck.payload.image_places import replace_plain_images
 from quarterdeck.payload.images import is_one_word
 from quarterdeck.payload.model import (
     PLACEHOLDER_VERSION,
@@ -146,7 +147,8 @@ class _PayloadReader:
             if rendered is None:
                 return
             text = rendered
-        text = replace_images(text, *self._images_of(source))
+        pattern, images = self._images_of(source)
+        text = replace_images(text, pattern, images)
         # Most files have no version to replace, so their objects need not be searched.
         version = self.release.version if PLACEHOLDER_VERSION in text else ""
         for document in self._documents(source, text):
@@ -160,7 +162,7 @@ class _PayloadReader:
                     line=document.line,
                     run_level=run_level,
                     component=component,
-                    object=replace_versions(document.value, version),
+                    object=replace_versions(replace_plain_images(document.value, images), version),
                 )
             )
 

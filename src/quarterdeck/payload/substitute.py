@@ -2,7 +2,8 @@
 
 Templates and images are replaced in the text, before it is parsed: an image may be in JSON inside a
 ConfigMap, and the braces of a template may not be valid YAML. Versions are replaced in the parsed
-object, because `0.0.1-snapshot` is a placeholder in two fields only.
+object, because `0.0.1-snapshot` is a placeholder in two fields only. `image_places` replaces images
+that are plain words there too.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.payload.image_places import is_plain_word
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 OWN_COMPONENT = "cluster-version-operator"
@@ -62,11 +64,15 @@ def _template_value(match: re.Match[str], fields: Mapping[str, str]) -> str | No
 
 
 def image_pattern(images: Mapping[str, str]) -> re.Pattern[str] | None:
-    """An expression that matches each of these images as a whole; None if there are none."""
-    if not images:
+    """An expression that matches each of these images as a whole; None if there are none.
+
+    Images that are plain words are not among them: they could be any other text.
+    """
+    sure = [image for image in images if not is_plain_word(image)]
+    if not sure:
         return None
     # Longest first: the name of one image may be the start of another's.
-    names = "|".join(re.escape(name) for name in sorted(images, key=len, reverse=True))
+    names = "|".join(re.escape(name) for name in sorted(sure, key=len, reverse=True))
     return re.compile(rf"(?<!{_IMAGE_CHARACTER})(?:{names})(?!{_IMAGE_CHARACTER})")
 
 

@@ -1,9 +1,12 @@
 """What loading replaces: templates, images, versions."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quarterdeck.payload.image_places import replace_plain_images
 from quarterdeck.payload.substitute import (
     TemplateFault,
     image_pattern,
@@ -64,6 +67,60 @@ def test_text_between_quotes_comes_out_as_it_is(before: str, inside: str) -> Non
 def test_images(text: str, replaced: str) -> None:
     images = {"x/a": "REAL-A", "x/a:1": "REAL-A1"}
     assert replace_images(text, image_pattern(images), images) == replaced
+
+
+def test_an_image_that_is_a_plain_word_stays_in_the_text() -> None:
+    """It could be a label; it is replaced where images stand, in the parsed object."""
+    images = {"harbour": "real/harbour"}
+    assert replace_images("part-of: harbour", image_pattern(images), images) == "part-of: harbour"
+
+
+def test_plain_words_are_replaced_where_images_stand() -> None:
+    images = {"harbour": "real/harbour", "tools": "real/tools", "x/a": "real/a"}
+    container = {"name": "harbour", "image": "harbour", "args": ["harbour"]}
+    environment = [
+        {"name": "TOOLS_IMAGE", "value": "tools"},
+        {"name": "RELATED_IMAGE_X", "value": "other"},
+        {"name": "NAME", "value": "harbour"},
+    ]
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "harbour", "labels": {"app": "harbour"}},
+        "spec": {"containers": [container | {"env": environment}], "initContainers": [container]},
+    }
+    made = replace_plain_images(pod, images)
+    new = container | {"image": "real/harbour"}
+    real_tools = {"name": "TOOLS_IMAGE", "value": "real/tools"}
+    assert made == pod | {
+        "spec": {
+            "containers": [new | {"env": [real_tools, *environment[1:]]}],
+            "initContainers": [new],
+        }
+    }
+    assert container["image"] == "harbour"
+
+
+def test_plain_words_are_replaced_in_the_map_of_images() -> None:
+    given = {"harbour": "harbour", "a": "x/a", "number": 1}
+    config_map = {"kind": "ConfigMap", "data": {"images.json": json.dumps(given), "a": "harbour"}}
+    made = replace_plain_images(config_map, {"harbour": "real/harbour"})
+    assert json.loads(made["data"]["images.json"]) == given | {"harbour": "real/harbour"}
+    assert made["data"]["a"] == "harbour"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"kind": "ConfigMap", "data": {"images.json": "{"}},
+        {"kind": "ConfigMap", "data": {"images.json": '["harbour"]'}},
+        {"kind": "ConfigMap"},
+        {"kind": "Deployment", "spec": {"template": None}},
+        {"kind": "Pod", "spec": {"containers": [{"image": ["harbour"], "env": "harbour"}, None]}},
+        {"kind": "Secret", "stringData": {"images.json": '{"a": "harbour"}'}},
+    ],
+)
+def test_what_names_no_image_stays_as_it_is(manifest: dict[str, object]) -> None:
+    assert replace_plain_images(manifest, {"harbour": "real/harbour"}) is manifest
 
 
 def test_without_images_the_text_stays() -> None:
