@@ -16,6 +16,7 @@ from quarterdeck.terminal import wants_colours
 COMMANDS = {
     "catalog": "quarterdeck.cli.catalog:catalog",
     "completion": "quarterdeck.cli.completion:completion",
+    "console": "quarterdeck.cli.console:console",
     "handover": "quarterdeck.cli.handover:handover",
     "image": "quarterdeck.cli.image:image",
     "ingress": "quarterdeck.cli.ingress:ingress",
@@ -36,6 +37,7 @@ COMMANDS = {
 SUMMARIES = {
     "catalog": "Make and check catalogs of operators, without a cluster.",
     "completion": "Print the completion script of a shell.",
+    "console": "Serve the web console, until Ctrl-C.",
     "handover": "Show who manages metal3, and simulate the updates that hand it over.",
     "image": "Build the images of Quarterdeck, without Docker and without a registry.",
     "ingress": "Explain IngressControllers and their access logs.",

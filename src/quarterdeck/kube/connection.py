@@ -63,6 +63,32 @@ def verified_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.
     return tls
 
 
+def without_identity(connection: Connection, credentials: Credentials | None = None) -> Connection:
+    """A connection to the same server that trusts the same authorities, with other credentials.
+
+    Nothing of the first one's identity is left: no client certificate, which would count before a
+    token, and no impersonation.
+    """
+    tls = None
+    if connection.tls is not None:
+        if connection.authority is not None:
+            tls = verified_tls(ca_file=str(connection.authority))
+        else:
+            trusted = connection.tls.get_ca_certs(binary_form=True)
+            pem = "".join(map(ssl.DER_cert_to_PEM_cert, trusted))
+            tls = verified_tls(ca_data=pem or None)
+    return Connection(
+        server=connection.server,
+        tls=tls,
+        credentials=credentials or Anonymous(),
+        tls_server_name=connection.tls_server_name,
+        authority=connection.authority,
+        proxy=connection.proxy,
+        namespace=connection.namespace,
+        user_agent=connection.user_agent,
+    )
+
+
 _CERTIFICATE = re.compile(
     "-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (X509 |TRUSTED )?CERTIFICATE-----"
 )

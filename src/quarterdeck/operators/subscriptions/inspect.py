@@ -9,18 +9,19 @@ from quarterdeck.api.operators_v1alpha1 import (
     CLUSTER_SERVICE_VERSIONS,
     INSTALL_PLANS,
     SUBSCRIPTIONS,
+    ClusterServiceVersion,
     Subscription,
 )
 from quarterdeck.kube import Client, NotFound, differences
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
-from quarterdeck.operators.subscriptions.groups import GroupFault, target_of
+from quarterdeck.operators.subscriptions.groups import GroupFault, Target, target_of
 from quarterdeck.operators.subscriptions.install.applied import APPLIED
 from quarterdeck.operators.subscriptions.install.desired import (
     desired_deployment,
     named_deployments,
 )
-from quarterdeck.operators.subscriptions.render import CannotRender
+from quarterdeck.operators.subscriptions.render import CannotRender, Rendering, rendered
 from quarterdeck.operators.subscriptions.resolve import current_csv
 from quarterdeck.operators.subscriptions.subscription_status import UPGRADE_WARNING
 from quarterdeck.status import find_condition
@@ -104,11 +105,22 @@ async def approve(client: Client, namespace: str, name: str) -> Approval:
     )
 
 
-async def difference(client: Client, subscription: Subscription) -> list[DeploymentDifference]:
-    """How the Deployments of the cluster differ from what this Subscription gives.
+async def installed_rendering(client: Client, namespace: str, name: str) -> Rendering:
+    """The Deployments of the installed version, with the origin of each field."""
+    subscription = await client.get(SUBSCRIPTIONS, name, namespace)
+    installed = await _installed(client, subscription)
+    return rendered(subscription, installed.csv, installed.proxy, installed.target)
 
-    The version is the one that is installed.
-    """
+
+class _Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the Deployments of a Subscription follow from."""
+
+    csv: ClusterServiceVersion
+    target: Target
+    proxy: dict[str, str]
+
+
+async def _installed(client: Client, subscription: Subscription) -> _Installed:
     namespace = subscription.metadata.namespace
     csvs = (await client.list(CLUSTER_SERVICE_VERSIONS, namespace)).items
     csv = current_csv(subscription, csvs)
@@ -126,10 +138,22 @@ async def difference(client: Client, subscription: Subscription) -> list[Deploym
         proxy = proxy_variables(await client.get(PROXIES, "cluster"))
     except NotFound:
         proxy = {}
+    return _Installed(csv=csv, target=target, proxy=dict(proxy))
+
+
+async def difference(client: Client, subscription: Subscription) -> list[DeploymentDifference]:
+    """How the Deployments of the cluster differ from what this Subscription gives.
+
+    The version is the one that is installed.
+    """
+    namespace = subscription.metadata.namespace
+    installed = await _installed(client, subscription)
     found = []
-    for one in named_deployments(csv):
-        result = merged(one, subscription.spec.config, proxy, target.annotations)
-        desired = desired_deployment(csv, result)
+    for one in named_deployments(installed.csv):
+        result = merged(
+            one, subscription.spec.config, installed.proxy, installed.target.annotations
+        )
+        desired = desired_deployment(installed.csv, result)
         try:
             live = await client.get(DEPLOYMENTS, one.name, namespace)
         except NotFound:

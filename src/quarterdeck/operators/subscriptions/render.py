@@ -28,6 +28,8 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
     deployment: Object
     origins: tuple[Origin, ...]
+    entries: tuple[int, ...] = ()
+    """The positions of the config entries that apply to it."""
 
 
 class Rendering(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +90,7 @@ def rendered(
             "metadata": metadata,
             "spec": without_nulls(result.deployment["spec"]),
         }
-        made.append(Rendered(deployment=deployment, origins=result.origins))
+        made.append(Rendered(deployment=deployment, origins=result.origins, entries=result.entries))
     return Rendering(
         csv=csv.metadata.name,
         deployments=tuple(made),

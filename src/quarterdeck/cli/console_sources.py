@@ -1,0 +1,67 @@
+"""The functions of the operators' packages that the console uses: it does not import them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from quarterdeck.api.config_v1 import ClusterVersion, FeatureGate
+from quarterdeck.api.meta import Object
+from quarterdeck.api.operator_v1 import IngressController
+from quarterdeck.console.sources import Sources
+from quarterdeck.kube import Client
+from quarterdeck.operators.cluster_version.log_level.request import (
+    LevelObjects,
+    level_patch,
+    level_view,
+)
+from quarterdeck.operators.ingress import inspect as ingress
+from quarterdeck.operators.staleness import inspect as staleness
+from quarterdeck.operators.subscriptions import inspect as subscriptions
+from quarterdeck.operators.subscriptions.render import CannotRender
+
+
+def sources() -> Sources:
+    """The functions, with their answers as plain data."""
+    return Sources(
+        staleness=_staleness,
+        keeps_upgradeable_false=lambda client: staleness.UpgradeableRule(client).keep(),
+        log_level=_log_level,
+        log_level_patch=_log_level_patch,
+        ingress=_ingress,
+        subscription=_subscription,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+async def _staleness(client: Client, name: str) -> Object:
+    found: Object = _plain(await staleness.explain(client, name, None, None))
+    return found
+
+
+def _log_level(config: Object, gates: FeatureGate | None, version: ClusterVersion | None) -> Object:
+    view: Object = _plain(level_view(LevelObjects(config=config, gates=gates, version=version)))
+    return view
+
+
+def _log_level_patch(
+    config: Object, level: str, lasting: timedelta | None, now: datetime
+) -> Object:
+    return level_patch(config, level, lasting, now)
+
+
+async def _ingress(controller: IngressController, client: Client | None) -> Object:
+    live = await ingress.live_objects(client, controller.metadata.name) if client else None
+    found: Object = _plain(await ingress.explain(controller, live))
+    return found
+
+
+async def _subscription(client: Client, namespace: str, name: str) -> Object:
+    try:
+        found: Object = _plain(await subscriptions.installed_rendering(client, namespace, name))
+    except CannotRender as error:
+        return {"why": str(error)}
+    return found

@@ -1,0 +1,129 @@
+"""A page of one identity, live: rendered once at each change, sent to all its viewers.
+
+A page consists of fragments, each an HTML element with an id. A viewer gets only the fragments that
+changed: an update of one row costs one row.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import msgspec
+
+from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.kube import KubeError
+from quarterdeck.log import get_logger
+
+log = get_logger("console.feed")
+
+Fragments = Mapping[str, str]
+"""The HTML of each fragment, by the id of its element."""
+MakeFragments = Callable[[], Awaitable[Fragments]]
+
+PAUSE = 0.03
+"""Seconds for which changes are collected before they are rendered."""
+MAX_QUEUED = 64
+"""The updates that a slow viewer may be behind; beyond that it has to connect again."""
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A fragment that changed; `html` is None if it is gone."""
+
+    id: str
+    html: str | None
+
+
+def digest(fragments: Fragments) -> str:
+    """A short hash of all fragments: two pages with the same one look the same."""
+    found = hashlib.sha256()
+    for name in sorted(fragments):
+        found.update(f"{name}\0{fragments[name]}\0".encode())
+    return found.hexdigest()[:20]
+
+
+def updates(before: Fragments, after: Fragments) -> list[Update]:
+    """What changes a page with the fragments before into one with those after. Pure."""
+    changed = [Update(name, html) for name, html in after.items() if before.get(name) != html]
+    return changed + [Update(name, None) for name in before if name not in after]
+
+
+def message(changes: list[Update], state: str) -> bytes:
+    """The changes as one server-sent event; its id is the state after them."""
+    data = msgspec.json.encode(changes).decode()
+    return f"event: update\nid: {state}\ndata: {data}\n\n".encode()
+
+
+class Feed:
+    """The fragments of one page, for all viewers of one account."""
+
+    def __init__(
+        self, account: Account, selections: tuple[Selected, ...], make: MakeFragments
+    ) -> None:
+        self._account = account
+        self._selections = selections
+        self._make = make
+        self._changed = asyncio.Event()
+        self._viewers: set[asyncio.Queue[bytes | None]] = set()
+        self._fragments: Fragments = {}
+        self._state = ""
+        self._task: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def viewing(self, seen: str) -> AsyncIterator["asyncio.Queue[bytes | None]"]:
+        """The updates for one viewer, who has a page in the state `seen`; None ends them."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
+        if self._task is None or self._task.done():
+            self._ready.clear()
+            self._task = asyncio.create_task(self._run(), name="console feed")
+        await self._ready.wait()
+        self._viewers.add(queue)
+        try:
+            if seen != self._state:
+                queue.put_nowait(message(updates({}, self._fragments), self._state))
+            yield queue
+        finally:
+            self._viewers.discard(queue)
+            if not self._viewers and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _run(self) -> None:
+        try:
+            async with self._account.holding(self._selections, self._changed.set):
+                while True:
+                    self._changed.clear()
+                    await self._render()
+                    self._ready.set()
+                    await self._changed.wait()
+                    await asyncio.sleep(PAUSE)
+        finally:
+            self._ready.set()
+            for queue in self._viewers:
+                _end(queue)
+
+    async def _render(self) -> None:
+        try:
+            after = await self._make()
+        except (KubeError, Unreadable) as error:
+            log.v(4).info("page not rendered", error=str(error))
+            return
+        changes = updates(self._fragments, after)
+        self._fragments = after
+        if not changes:
+            return
+        self._state = digest(after)
+        data = message(changes, self._state)
+        for queue in self._viewers:
+            try:
+                queue.put_nowait(data)
+            except asyncio.QueueFull:
+                _end(queue)
+
+
+def _end(queue: "asyncio.Queue[bytes | None]") -> None:
+    """End a viewer's updates; those that it has not read are dropped."""
+    while queue.full():
+        queue.get_nowait()
+    queue.put_nowait(None)

@@ -1,0 +1,54 @@
+"""Changes of objects: the patch that makes one, and how it is shown. Pure."""
+
+import difflib
+from typing import Any
+
+import msgspec
+import yaml
+
+from quarterdeck.api.meta import Object
+
+FENCE = ("uid", "resourceVersion")
+
+
+class ShownLine(msgspec.Struct, frozen=True):
+    """A line of a comparison; `kind` is `same`, `add` or `remove`."""
+
+    kind: str
+    text: str
+
+
+def merge_patch(before: Any, after: Any) -> Any:
+    """The merge patch that makes `before` into `after`; what `after` lacks is removed."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    patch: Object = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        if name not in before:
+            patch[name] = value
+        elif before[name] != value:
+            patch[name] = merge_patch(before[name], value)
+    return patch
+
+
+def fence(obj: Object) -> Object:
+    """The part of a patch by which the server refuses it if the object has changed since."""
+    return {name: obj["metadata"][name] for name in FENCE}
+
+
+def compared(before: Any, after: Any) -> list[ShownLine]:
+    """Both as YAML, line by line."""
+    old, new = (_yaml(one) for one in (before, after))
+    kinds = {"- ": "remove", "+ ": "add", "  ": "same"}
+    return [
+        ShownLine(kinds[line[:2]], f"{line[:2]}{line[2:]}")
+        for line in difflib.ndiff(old, new)
+        if line[:2] in kinds
+    ]
+
+
+def _yaml(value: Any) -> list[str]:
+    if value is None:
+        return []
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.rstrip().splitlines()

@@ -1,0 +1,77 @@
+"""Sends the changes of a page to its viewers, as server-sent events."""
+
+import asyncio
+import contextlib
+
+from aiohttp import web
+
+from quarterdeck.console.account import Account
+from quarterdeck.console.feed import Feed
+from quarterdeck.console.pages.page import LivePage
+from quarterdeck.console.sessions import Session
+from quarterdeck.console.state import SESSION, feeds_of
+
+HEARTBEAT = 15.0
+"""Seconds without a change after which a comment keeps the connection open."""
+MAX_SEEN = 64
+
+
+async def follow(request: web.Request, page: LivePage) -> web.StreamResponse:
+    """Send the page's changes until the browser goes, or the session ends."""
+    session = request[SESSION]
+    seen = request.headers.get("Last-Event-ID") or request.query.get("seen", "")
+    response = await event_stream(request)
+    async with _feed(session.account, page).viewing(seen[:MAX_SEEN]) as queue:
+        await send_all(response, queue, session)
+    return response
+
+
+async def event_stream(request: web.Request) -> web.StreamResponse:
+    """The start of an answer that does not end by itself."""
+    response = web.StreamResponse()
+    response.content_type = "text/event-stream"
+    response.charset = "utf-8"
+    # A proxy before us must not collect the events.
+    response.headers["X-Accel-Buffering"] = "no"
+    await response.prepare(request)
+    await response.write(b"retry: 2000\n\n")
+    return response
+
+
+async def send_all(
+    response: web.StreamResponse, queue: "asyncio.Queue[bytes | None]", session: Session
+) -> None:
+    """Send what comes through the queue, until None comes or the session ends."""
+    ended = asyncio.create_task(session.ended.wait())
+    try:
+        while not ended.done():
+            waiting = asyncio.create_task(queue.get())
+            await asyncio.wait(
+                {waiting, ended}, timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not waiting.done():
+                waiting.cancel()
+                if not ended.done():
+                    await response.write(b": still here\n\n")
+                continue
+            data = waiting.result()
+            if data is None:
+                return
+            await response.write(data)
+        await response.write(b"event: ended\ndata: {}\n\n")
+    except ConnectionResetError:
+        return
+    finally:
+        ended.cancel()
+        with contextlib.suppress(ConnectionResetError):
+            await response.write_eof()
+
+
+def _feed(account: Account, page: LivePage) -> Feed:
+    """The feed of the page, which all its viewers share."""
+    feeds = feeds_of(account)
+    if page.path not in feeds:
+        if len(feeds) > 500:
+            feeds.clear()
+        feeds[page.path] = Feed(account, page.selections, page.fragments)
+    return feeds[page.path]

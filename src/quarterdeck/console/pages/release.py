@@ -1,0 +1,261 @@
+"""The release: where an update is, what was skipped and why, and which updates there are."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from markupsafe import Markup
+
+from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, ClusterVersion, FeatureGate
+from quarterdeck.api.meta import Key, Object
+from quarterdeck.console.account import Account, Action, Selected, Unreadable
+from quarterdeck.console.feed import Fragments
+from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.overview import VERSION, release_progress
+from quarterdeck.console.pages.page import (
+    FIELD_MANAGER,
+    OPERATORS,
+    LivePage,
+    answer_page,
+    form_of,
+    navigation_fragment,
+    rights,
+    see,
+)
+from quarterdeck.console.pages.progress import ReleaseProgress, conditions_in
+from quarterdeck.console.picture import drawn, stages_with_state
+from quarterdeck.console.render import fragment
+from quarterdeck.console.security import BadForm
+from quarterdeck.console.state import CONSOLE, SESSION, Console
+from quarterdeck.feature_gates import entry_for
+from quarterdeck.payload.filters import excluded_by, included
+from quarterdeck.payload.graph import Mode, build_graph
+from quarterdeck.payload.model import Payload, PayloadError
+from quarterdeck.payload.observed import SELF_MANAGED, ObservedCluster
+from quarterdeck.payload.releases import load_release, read_releases
+
+TYPED_VERSION = Selected(resource=CLUSTER_VERSIONS, name="version")
+GATES = Selected(resource=FEATURE_GATES, name="cluster")
+NO_RELEASES = "Start the console with --releases to see the run levels and what was skipped."
+
+
+class OfferedUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that the cluster can be updated to."""
+
+    version: str
+    url: str = ""
+    risks: tuple[str, ...] = ()
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest that this cluster leaves out."""
+
+    manifest: str
+    reason: str
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """The run levels as a picture, and what was left out; or why there is none."""
+
+    svg: str = ""
+    skipped: tuple[Skipped, ...] = ()
+    why: str = ""
+
+
+def offered(version: Object) -> list[OfferedUpdate]:
+    """The updates that a ClusterVersion offers, the recommended ones first. Pure."""
+    status = version.get("status") or {}
+    found = [
+        OfferedUpdate(version=str(one.get("version") or ""), url=_web_address(one.get("url")))
+        for one in status.get("availableUpdates") or ()
+    ]
+    for one in status.get("conditionalUpdates") or ():
+        release = one.get("release") or {}
+        risks = tuple(str(risk.get("message") or "") for risk in one.get("risks") or ())
+        found.append(
+            OfferedUpdate(
+                version=str(release.get("version") or ""),
+                url=_web_address(release.get("url")),
+                risks=risks,
+            )
+        )
+    return [one for one in found if one.version]
+
+
+def _web_address(url: object) -> str:
+    """A URL that may be a link: never `javascript:`."""
+    return url if isinstance(url, str) and url.startswith(("https://", "http://")) else ""
+
+
+def observed_cluster(version: ClusterVersion | None, gates: FeatureGate | None) -> ObservedCluster:
+    """The facts by which manifests are left out. Pure."""
+    status = version.status if version else None
+    entry = entry_for(gates, status.desired.version if status else "") if gates else None
+    facts: dict[str, Any] = {"profile": SELF_MANAGED}
+    if gates is not None:
+        facts["feature_set"] = gates.spec.effective_feature_set
+    if entry is not None:
+        facts["enabled_gates"] = frozenset(one.name for one in entry.enabled)
+    if version is not None:
+        facts["cluster_id"] = version.spec.cluster_id
+        facts["overrides"] = version.spec.overrides
+    if status is not None and status.capabilities is not None:
+        facts["known_capabilities"] = frozenset(status.capabilities.known_capabilities)
+        facts["enabled_capabilities"] = frozenset(status.capabilities.enabled_capabilities)
+    return ObservedCluster(**facts)
+
+
+def picture_of(payload: Payload, observed: ObservedCluster, progress: ReleaseProgress) -> Picture:
+    """The run levels of a payload in a cluster. Pure."""
+    graph = build_graph(included(payload.manifests, observed), Mode.UPDATING)
+    total = progress.total or len(graph.manifests)
+    done = progress.done if progress.updating else total
+    skipped = tuple(
+        Skipped(manifest=manifest.place, reason=found.reason or found.filter)
+        for manifest in payload.manifests
+        if (found := excluded_by(manifest, observed)) is not None
+    )
+    svg = drawn(stages_with_state(graph, done, total, progress.waiting_on))
+    return Picture(svg=svg, skipped=skipped)
+
+
+class Payloads:
+    """The payloads of a releases directory, each read once."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._known: dict[str, Payload] = {}
+
+    async def of(self, version: str) -> Payload | str:
+        """The payload of a version; text that says why there is none."""
+        if self._directory is None:
+            return NO_RELEASES
+        if version not in self._known:
+            found = await asyncio.to_thread(_loaded, self._directory, version)
+            if isinstance(found, str):
+                return found
+            self._known[version] = found
+        return self._known[version]
+
+
+def _loaded(directory: Path, version: str) -> Payload | str:
+    offer = read_releases(directory).by_version(version)
+    if offer is None:
+        return f"The releases directory has no release {version or '(none is known)'}."
+    try:
+        return load_release(offer, SELF_MANAGED)
+    except (PayloadError, OSError) as error:
+        return f"The release {version} cannot be read: {error}"
+
+
+PAYLOADS: web.AppKey[Payloads] = web.AppKey("payloads", Payloads)
+
+
+def routes() -> list[web.RouteDef]:
+    """The routes of the release."""
+    return [
+        web.get("/release", _show),
+        web.post("/release", _start),
+        web.get("/live/release", _live),
+    ]
+
+
+async def _show(request: web.Request) -> web.StreamResponse:
+    return await answer_page(request, await _page(request))
+
+
+async def _live(request: web.Request) -> web.StreamResponse:
+    return await follow(request, await _page(request))
+
+
+async def _page(request: web.Request) -> LivePage:
+    console, account = request.app[CONSOLE], request[SESSION].account
+    payloads = request.app[PAYLOADS]
+    live = await _version(account)
+    updates = offered(live) if live else []
+
+    async def extra() -> Mapping[str, Any]:
+        may = await rights(
+            account,
+            start=Action(verb="patch", resource=CLUSTER_VERSIONS, name="version"),
+        )
+        return {"updates": updates, "may": may}
+
+    version = updates[0].version if updates else "VERSION"
+    return LivePage(
+        path="/release",
+        title="Release",
+        template="release.html",
+        selections=(OPERATORS, VERSION, TYPED_VERSION, GATES),
+        fragments=lambda: _fragments(console, account, payloads),
+        extra=extra,
+        kubectl=(
+            "kubectl get clusterversion version -o yaml",
+            "kubectl patch clusterversion version --type=merge "
+            f'-p \'{{"spec":{{"desiredUpdate":{{"version":"{version}"}}}}}}\'',
+        ),
+    )
+
+
+async def _version(account: Account) -> Object | None:
+    found: Object | None = (await account.objects(VERSION)).get(Key("", "version"))
+    return found
+
+
+async def _fragments(console: Console, account: Account, payloads: Payloads) -> Fragments:
+    made = console.templates
+    live = await _version(account)
+    progress = await release_progress(account)
+    picture = Picture(why="This cluster has no ClusterVersion.")
+    if progress is not None:
+        payload = await payloads.of(progress.wanted)
+        if isinstance(payload, str):
+            picture = Picture(why=payload)
+        else:
+            version, gates = [
+                await _optional(account, selected) for selected in (TYPED_VERSION, GATES)
+            ]
+            picture = picture_of(payload, observed_cluster(version, gates), progress)
+    status = (live or {}).get("status") or {}
+    return {
+        "release": fragment(made, "_release.html", progress=progress, link=False),
+        "graph": fragment(made, "_graph.html", picture=picture, svg=Markup(picture.svg)),  # noqa: S704 drawn
+        "release-conditions": fragment(
+            made,
+            "_release_conditions.html",
+            conditions=list(conditions_in(live or {}).values()),
+            history=status.get("history") or [],
+        ),
+        **(await navigation_fragment(console, account)),
+    }
+
+
+async def _optional(account: Account, selected: Selected) -> Any:
+    try:
+        return (await account.objects(selected)).get(Key("", selected.name))
+    except Unreadable:
+        return None
+
+
+async def _start(request: web.Request) -> web.StreamResponse:
+    session = request[SESSION]
+    form = await form_of(request)
+    wanted = form.get("version", "")
+    client = session.account.client
+    live = await client.get(CLUSTER_VERSIONS.plain, "version")
+    if wanted not in {one.version for one in offered(live)}:
+        raise BadForm(400, "this version is not among the updates of this cluster")
+    if form.get("sure") != "yes":
+        raise BadForm(400, "confirm that the cluster is to be updated")
+    meta = live["metadata"]
+    # With the version that was read: what is started is what was offered.
+    patch = {
+        "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+        "spec": {"desiredUpdate": {"version": wanted, "image": None, "force": None}},
+    }
+    await client.patch(CLUSTER_VERSIONS.plain, "version", patch, field_manager=FIELD_MANAGER)
+    session.say(f"The update to {wanted} is requested. This page follows it.")
+    return see("/release")
