@@ -16,7 +16,7 @@ setup: ## Make the environment in .venv (the other targets do this by themselves
 	@$(PYTHON) scripts/set_up.py $(VENV)
 
 up: setup ## Run a local cluster with Quarterdeck in it; Ctrl-C stops it (LOG_LEVEL=Debug tells more)
-	@exec $(BIN)/quarterdeck local up --foreground --all \
+	@exec $(BIN)/quarterdeck local up --foreground --all --console \
 		$(if $(LOG_LEVEL),--cvo-log-level $(LOG_LEVEL))
 
 down: setup ## Stop the local cluster

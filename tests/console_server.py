@@ -74,8 +74,8 @@ def console_server(
     try:
         console, port = loop.call(start())
         yield ConsoleServer(loop, console, port, "https" if ssl_context else "http")
-        loop.call(stack.aclose())
     finally:
+        loop.call(stack.aclose())
         loop.stop()
 
 

@@ -44,7 +44,7 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @click.option("--one-time-link", is_flag=True, help="Print a link that logs in once, as you.")
 @click.option(
-    "--link-file", type=click.Path(path_type=Path), help="Write the link into this file instead."
+    "--until-input-ends", is_flag=True, hidden=True, help="End when the standard input ends."
 )
 @click.option("--cluster-name", default="", help="The name of the cluster, to show.")
 @click.option(
@@ -60,7 +60,7 @@ def console(
     kubeconfig: str | None,
     context: str | None,
     one_time_link: bool,
-    link_file: Path | None,
+    until_input_ends: bool,
     **options: Any,
 ) -> None:
     """Serve the web console, until Ctrl-C.
@@ -76,7 +76,7 @@ def console(
     settings, tls = _settings(options)
     with errors_in_one_line(KubeError, OSError):
         connection = connect(kubeconfig, context, os.environ)
-        asyncio.run(_serve(settings, connection, tls, one_time_link, link_file))
+        asyncio.run(_serve(settings, connection, tls, one_time_link, until_input_ends))
 
 
 def _settings(options: dict[str, Any]) -> "tuple[Settings, ssl.SSLContext | None]":
@@ -115,7 +115,7 @@ async def _serve(
     connection: "Connection",
     tls: "ssl.SSLContext | None",
     one_time_link: bool,
-    link_file: Path | None,
+    until_input_ends: bool,
 ) -> None:
     from quarterdeck.cli.console_sources import sources
     from quarterdeck.console.app import serving
@@ -125,10 +125,10 @@ async def _serve(
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if until_input_ends:
+        asyncio.get_running_loop().add_reader(sys.stdin, stop.set)
     async with serving(running, tls) as (address, port):
         url = f"{'https' if settings.tls else 'http'}://{_shown(address)}:{port}/"
-        if link_file is not None:
-            _write_secretly(link_file, f"{url}link/{running.links.make(running.clock())}\n")
         click.echo(f"console at {url}")
         if one_time_link:
             link = f"{url}link/{running.links.make(running.clock())}"
@@ -141,10 +141,3 @@ def _shown(address: str) -> str:
     if address in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - to show, not to listen on
         return "localhost" if address in ("127.0.0.1", "::1") else "127.0.0.1"
     return f"[{address}]" if ":" in address else address
-
-
-def _write_secretly(path: Path, text: str) -> None:
-    """Write a file that only its owner can read."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)

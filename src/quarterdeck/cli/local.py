@@ -55,6 +55,11 @@ def local() -> None:
     help="Run all operators: --payload, and the operators that run as static pods.",
 )
 @click.option(
+    "--console",
+    is_flag=True,
+    help="Also run the web console, and print a link that logs in once; with --foreground.",
+)
+@click.option(
     "--static-pods",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
     help="A directory of manifests of static pods, which the node this-machine runs.",
@@ -69,6 +74,7 @@ def up(
     port: int | None,
     payload: bool,
     everything: bool,
+    console: bool,
     static_pods: Path | None,
     **_of_operators: Any,
 ) -> None:
@@ -87,6 +93,11 @@ def up(
     from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
 
+    if console and not foreground:
+        raise CommandFailed(
+            "--console needs --foreground; beside a cluster in the background, start it with: "
+            "quarterdeck console --one-time-link"
+        )
     layout = _layout(cluster)
     contents = Contents(
         operators=operators_in(ctx.params),
@@ -112,7 +123,7 @@ def up(
             contents=contents,
         )
         if foreground:
-            _run_in_foreground(order, cluster)
+            _run_in_foreground(order, cluster, console=console)
         else:
             _run_in_background(order, cluster)
 
@@ -282,16 +293,19 @@ def _run_in_background(order: "Order", cluster: LocalCluster) -> None:
     show_ready(status, "ready", order.contents, cluster)
 
 
-def _run_in_foreground(order: "Order", cluster: LocalCluster) -> None:
+def _run_in_foreground(order: "Order", cluster: LocalCluster, *, console: bool) -> None:
+    from quarterdeck.cli.local_console import local_console
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.supervisor import Supervisor
 
-    with Steps() as step:
+    with Steps() as step, local_console(_layout(cluster), cluster.name) as beside:
 
         def ready(status: "ClusterStatus") -> None:
             step.done()
             show_ready(status, "ready", order.contents, cluster)
+            if console:
+                beside.start(status)
             click.echo("\nCtrl-C stops all of it.")
 
         Supervisor(order, report=click.echo, progress=step, ready=ready).run()

@@ -154,7 +154,10 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         if answer.status < 400:
             raise
         title = TITLES.get(answer.status, answer.reason or "")
-        return error_page(request, answer.status, title, answer.text or "")
+        page = error_page(request, answer.status, title, answer.text or "")
+        for name in {"Allow", "Retry-After"} & answer.headers.keys():
+            page.headers[name] = answer.headers[name]
+        return page
     except BadForm as error:
         return error_page(request, error.status, TITLES[error.status], str(error))
     except Unreadable as error:
@@ -169,6 +172,10 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error_page(request, status, TITLES[status], error.message or str(error))
     except KubeError as error:
         return error_page(request, 503, TITLES[503], str(error))
+    except Exception:
+        # A fault of ours: the log has it, the page does not.
+        log.exception("page failed", path=request.path)
+        return error_page(request, 500, "The console has a fault", "Its log says more.")
 
 
 def _status(error: ApiError) -> int:

@@ -121,9 +121,9 @@ async def form_of(request: web.Request) -> dict[str, str]:
     return form
 
 
-def see(path: str) -> web.HTTPSeeOther:
+def see(path: str) -> web.Response:
     """Continue at another page of ours."""
-    return web.HTTPSeeOther(path)
+    return web.Response(status=303, headers={"Location": path})
 
 
 def quoted(*segments: str) -> str:

@@ -239,12 +239,13 @@ async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
     found = (await account.objects(ALL)).get(key)
     rendering, why = await _rendering(console, account, key)
     made = console.templates
+    row = subscription_row(found) if found else None
     return {
+        "subscription-head": fragment(made, "_subscription_head.html", key=key, row=row),
         "subscription": fragment(
             made,
             "_subscription.html",
-            key=key,
-            row=subscription_row(found) if found else None,
+            row=row,
             entries=shown_entries(found or {}, rendering),
             origins=origins(rendering),
             faults=(rendering or {}).get("faults") or [],

@@ -1,0 +1,356 @@
+"""The console in a real browser: each page, each write, each way to look at it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from tests.console_objects import (
+    CONFIG,
+    INGRESS_HOME,
+    OLM,
+    OPERATOR,
+    SCRIPT,
+    SUBSCRIBED,
+    conditions,
+    operator,
+)
+from tests.console_server import READ_ALL, ConsoleServer, put_with_status, send, user_token
+
+from quarterdeck.api.meta import Object
+from quarterdeck.localcluster.controlplane import ControlPlane
+
+pytestmark = pytest.mark.slow
+
+PAGES = {
+    "overview": "/",
+    "operator": "/operators/machine-api",
+    "log-level": "/log-level",
+    "release": "/release",
+    "ingress": "/ingress",
+    "ingress-controller": f"/ingress/{INGRESS_HOME}/default",
+    "subscriptions": "/subscriptions",
+    "subscription": f"/subscriptions/{SUBSCRIBED}/prometheus",
+    "baremetal": "/baremetal",
+}
+CONTROLLER = f"{OPERATOR}/v1/namespaces/{INGRESS_HOME}/ingresscontrollers/default"
+PICTURES = os.environ.get("CONSOLE_PICTURES")
+"""A directory: with it, the tests write the pictures of the documentation."""
+LIMIT = 30_000
+"""Milliseconds that a page may take on a busy machine."""
+
+NewPage = Callable[..., Page]
+
+
+@pytest.fixture
+def new_page(browser: Browser, console: ConsoleServer) -> Iterator[NewPage]:
+    """Opens a page of an administrator who is logged in; faults of scripts fail the test."""
+    contexts: list[BrowserContext] = []
+    faults: list[str] = []
+
+    def note(line: ConsoleMessage) -> None:
+        # A status that a test asks for, such as 422, is an error to the browser too.
+        if line.type == "error" and not line.text.startswith("Failed to load resource"):
+            faults.append(line.text)
+
+    def make(path: str = "/", **options: Any) -> Page:
+        options.setdefault("viewport", {"width": 1280, "height": 860})
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(LIMIT)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", note)
+        page.goto(console.link())
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible(timeout=LIMIT)
+        if path != "/":
+            page.goto(console.url + path)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+@pytest.fixture(scope="module")
+def reader_token(filled: ControlPlane) -> str:
+    return user_token(filled.requests(), "onlooker", READ_ALL)
+
+
+def live(page: Page) -> Page:
+    """The page, once it gets updates."""
+    expect(page.locator("#live.on")).to_be_visible(timeout=LIMIT)
+    return page
+
+
+def found(filled: ControlPlane, path: str) -> Object:
+    obj: Object = filled.requests().send("GET", path).json()
+    return obj
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits_a_telephone_and_a_wide_screen(
+    new_page: NewPage, console: ConsoleServer, scheme: str
+) -> None:
+    page = live(new_page(color_scheme=scheme))
+    axe = Axe()
+    for name, path in PAGES.items():
+        page.set_viewport_size({"width": 1280, "height": 860})
+        page.goto(console.url + path)
+        live(page)
+        results = axe.run(page)
+        assert results.violations_count == 0, (name, results.generate_report())
+        if PICTURES:
+            file = Path(PICTURES) / f"{name}{'-dark' if scheme == 'dark' else ''}.png"
+            page.screenshot(path=file, full_page=True)
+        for width in (360, 1600):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            if PICTURES and name == "overview" and scheme == "light" and width == 360:
+                page.screenshot(path=Path(PICTURES) / "overview-narrow.png", full_page=True)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    dark = sum(int(part) for part in ground.removeprefix("rgb(").rstrip(")").split(",")) < 384
+    assert dark is (scheme == "dark")
+
+
+def test_a_change_arrives_without_a_reload(new_page: NewPage, filled: ControlPlane) -> None:
+    page = live(new_page())
+    page.evaluate("window.kept = true")
+    row = page.locator("#row-sample")
+    expect(row).to_contain_text("Available")
+    position = row.evaluate("row => row.rowIndex")
+    bad = operator("sample", conditions(degraded="True", message="the disk is full"))
+    put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", bad)
+    expect(row).to_contain_text("Degraded", timeout=LIMIT)
+    expect(row).to_contain_text("the disk is full")
+    expect(page.locator("#headline")).to_contain_text("3 operators need attention")
+    expect(page.locator("#nav-attention")).to_contain_text("3")
+    expect(page.locator("[data-filter=bad] b")).to_have_text("2")
+    assert row.evaluate("row => row.rowIndex") < position  # the worst come first
+    assert page.evaluate("window.kept") is True
+    good = operator("sample", conditions(message="4 notes are kept as ConfigMaps"))
+    put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", good)
+    expect(row).to_contain_text("Available", timeout=LIMIT)
+
+
+def test_an_operator_that_comes_and_goes(new_page: NewPage, filled: ControlPlane) -> None:
+    page = live(new_page())
+    made = operator("console-visitor", conditions(message="just here"))
+    put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", made)
+    expect(page.locator("#row-console-visitor")).to_be_visible(timeout=LIMIT)
+    send(filled.requests(), "DELETE", f"{CONFIG}/clusteroperators/console-visitor")
+    expect(page.locator("#row-console-visitor")).to_have_count(0, timeout=LIMIT)
+
+
+def test_a_disabled_operator_is_grey_and_no_problem(new_page: NewPage) -> None:
+    page = new_page()
+    colours = {
+        name: page.locator(f"#row-{name} .name a").evaluate("a => getComputedStyle(a).color")
+        for name in ("baremetal", "sample", "ingress")
+    }
+    assert colours["sample"] == colours["ingress"] != colours["baremetal"]
+    expect(page.locator("#row-baremetal")).to_contain_text("Disabled")  # not by colour alone
+    expect(page.locator("#headline")).to_contain_text("Two operators need attention")
+    assert page.locator("#rows tr").last.get_attribute("data-name") == "baremetal"
+
+
+def test_a_script_in_a_message_stays_text(new_page: NewPage) -> None:
+    page = live(new_page())
+    expect(page.locator("#row-dns .msg")).to_have_text(SCRIPT)
+    page.goto(page.url + "operators/dns")
+    expect(page.locator("main")).to_contain_text(SCRIPT)
+    assert page.title() == "dns · Quarterdeck"
+    assert page.locator("main script, main img").count() == 0
+
+
+def test_filter_sort_and_search(new_page: NewPage) -> None:
+    page = live(new_page())
+    rows = page.locator("#rows tr:visible")
+    page.get_by_role("link", name="stale").click()
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="stale").click()
+    page.keyboard.press("/")
+    page.keyboard.type("router")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("ingress")
+    page.keyboard.type("nothing like it")
+    expect(page.locator("#empty")).to_be_visible()
+    page.get_by_label("Filter by name or message").fill("")
+    page.get_by_label("Sort").select_option("name")
+    names = rows.evaluate_all("rows => rows.map(row => row.dataset.name)")
+    assert names == sorted(names)
+
+
+def test_the_log_level_is_changed_for_a_minute(new_page: NewPage, filled: ControlPlane) -> None:
+    page = live(new_page("/log-level"))
+    page.get_by_label("Debug").check()
+    page.get_by_label("For").select_option("1m")
+    page.get_by_role("button", name="Set level").click()
+    expect(page.get_by_role("status").filter(has_text="The log level is")).to_have_text(
+        "The log level is Debug for 1 minute."
+    )
+    config = found(filled, f"{OPERATOR}/v1alpha1/clusterversionoperators/cluster")
+    assert config["spec"]["operatorLogLevel"] == "Debug"
+    assert "Debug" in str(config["metadata"]["annotations"])
+    expect(page.locator("#level-state")).to_contain_text("not applied yet")
+    # What the cluster version operator does; the page follows it.
+    at = f"{OPERATOR}/v1alpha1/clusterversionoperators/cluster/status"
+    status = {"status": {"observedGeneration": config["metadata"]["generation"]}}
+    send(filled.requests(), "PATCH", at, status)
+    expect(page.locator("#level-state")).to_contain_text("Debug is in force", timeout=LIMIT)
+    expect(page.locator("#level-state")).to_contain_text("then Normal")
+
+
+def test_an_update_is_started_and_followed(new_page: NewPage, filled: ControlPlane) -> None:
+    page = live(new_page("/release"))
+    expect(page.locator("#graph svg")).to_be_visible()
+    expect(page.locator("#graph svg")).to_contain_text("run level")
+    page.get_by_text("manifests were skipped").click()
+    expect(page.locator("#skipped tbody tr").first).to_be_visible()
+    page.get_by_label("Update the whole cluster").check()
+    page.get_by_role("button", name="Start the update").click()
+    expect(page.locator(".notice")).to_contain_text("The update to 0.3.0 is requested")
+    version = found(filled, f"{CONFIG}/clusterversions/version")
+    assert version["spec"]["desiredUpdate"] == {"version": "0.3.0"}
+    live(page)
+    told = [
+        one | {"message": "Working towards 0.2.0: 40 of 48 done (83% complete)"}
+        if one["type"] == "Progressing"
+        else one
+        for one in version["status"]["conditions"]
+    ]
+    at = f"{CONFIG}/clusterversions/version/status"
+    send(filled.requests(), "PATCH", at, {"status": {"conditions": told}})
+    expect(page.locator("#release")).to_contain_text("40 of 48", timeout=LIMIT)
+
+
+def test_access_logs_are_changed_after_a_preview(new_page: NewPage, filled: ControlPlane) -> None:
+    page = new_page(PAGES["ingress-controller"])
+    page.get_by_label("Destination").select_option("Syslog")
+    page.get_by_label("Address").fill("192.0.2.9")
+    page.get_by_label("Port").fill("not a port")
+    page.get_by_role("button", name="Preview the change").click()
+    expect(page.get_by_role("alert")).to_contain_text("port: 'not a port': write a number")
+    page.get_by_label("Port").fill("514")
+    page.get_by_label("Format of the line").fill("%ci %ST %{+Q}r")
+    page.get_by_role("button", name="Preview the change").click()
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("+     type: Syslog".replace("+     ", ""))
+    expect(preview.locator(".add", has_text="httpLogFormat")).to_be_visible()
+    expect(preview.locator("pre.sample")).to_contain_text("200")
+    before = found(filled, CONTROLLER)["spec"]["logging"]
+    assert before["access"]["destination"]["type"] == "Container"  # nothing is written yet
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".notice")).to_contain_text("The access logs are changed")
+    access = found(filled, CONTROLLER)["spec"]["logging"]["access"]
+    assert access["destination"]["syslog"]["address"] == "192.0.2.9"
+    assert "container" not in access["destination"]
+    assert access["httpLogFormat"] == "%ci %ST %{+Q}r"
+
+
+def test_a_change_that_the_api_server_refuses_is_explained(new_page: NewPage) -> None:
+    page = new_page(PAGES["ingress-controller"])
+    page.get_by_label("Destination").select_option("Container")
+    page.get_by_label("Longest line, in bytes").fill("7")
+    page.get_by_role("button", name="Preview the change").click()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("alert")).to_contain_text("maxLength")
+
+
+def test_an_install_plan_is_approved(new_page: NewPage, filled: ControlPlane) -> None:
+    page = new_page(PAGES["subscription"])
+    expect(page.locator("main")).to_contain_text("config[0]")
+    expect(page.locator("main")).to_contain_text("env[MODE]")
+    expect(page.locator("main")).to_contain_text("has no Deployment that config[1] selects")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".notice")).to_contain_text("is approved")
+    path = f"{OLM}/v1alpha1/namespaces/{SUBSCRIBED}/installplans/install-prometheus-2"
+    assert found(filled, path)["spec"]["approved"] is True
+
+
+def test_the_problems_of_a_provisioning_are_shown(new_page: NewPage) -> None:
+    page = new_page("/baremetal")
+    expect(page.locator("main")).to_contain_text("172.30.20.300")
+    expect(page.locator("main")).to_contain_text("2 problems")
+
+
+def test_a_log_in_is_refused_and_then_succeeds(
+    browser: Browser, console: ConsoleServer, reader_token: str
+) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(LIMIT)
+    page = context.new_page()
+    page.goto(f"{console.url}/operators/dns")
+    page.get_by_label("Your token").fill("nonsense")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
+    assert Axe().run(page).violations_count == 0
+    page.goto(f"{console.url}/operators/dns")
+    page.get_by_label("Your token").fill(reader_token)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="dns", level=1)).to_be_visible()
+    assert reader_token not in page.url + page.content()
+    # What this person may not do is disabled, with the reason.
+    for path, button, reason in (
+        ("/log-level", "Set level", "patch clusterversionoperators.operator.openshift.io"),
+        ("/release", "Start the update", "patch clusterversions.config.openshift.io"),
+        (PAGES["ingress-controller"], "Preview the change", "patch ingresscontrollers"),
+    ):
+        page.goto(console.url + path)
+        disabled = page.get_by_role("button", name=button)
+        expect(disabled).to_be_disabled()
+        expect(page.locator(".why").first).to_contain_text(f"onlooker may not {reason}")
+    expect(page.locator("body")).not_to_contain_text("Traceback")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("alert")).to_have_text("You are logged out.")
+    context.close()
+
+
+def test_without_javascript(new_page: NewPage, console: ConsoleServer) -> None:
+    page = new_page(java_script_enabled=False)
+    expect(page.locator("#rows tr")).to_have_count(6)
+    expect(page.locator("#live")).to_be_hidden()
+    page.get_by_role("link", name="stale").click()
+    expect(page.locator("#rows tr:visible")).to_have_count(1)
+    page.goto(console.url)
+    page.get_by_label("Filter by name or message").fill("router")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#rows tr:visible")).to_have_count(1)
+    assert page.locator("#row-ingress time").text_content() != ""
+    page.goto(f"{console.url}/log-level")
+    page.get_by_label("Trace", exact=True).check()
+    page.get_by_label("For").select_option("")
+    page.get_by_role("button", name="Set level").click()
+    expect(page.locator(".notice")).to_have_text("The log level is Trace.")
+
+
+def test_with_the_keyboard_alone(new_page: NewPage) -> None:
+    page = live(new_page())
+
+    def focused() -> str:
+        text: str = page.evaluate(
+            "(document.activeElement.textContent || document.activeElement.id).trim()"
+        )
+        return text
+
+    page.keyboard.press("Tab")
+    assert focused() == "Skip to content"
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.append(focused())
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", seen[-1]
+        if seen[-1] == "machine-api" and page.evaluate(
+            "document.activeElement.closest('tr') != null"
+        ):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="machine-api", level=1)).to_be_visible()
+    assert "Log level" in seen
+    assert "Log out" in seen
