@@ -86,6 +86,15 @@ def cluster_operators() -> list[Object]:
     ]
 
 
+UNMANAGED = {
+    "kind": "Deployment",
+    "group": "apps",
+    "namespace": "openshift-machine-api",
+    "name": "machine-api-operator",
+    "unmanaged": True,
+}
+
+
 def cluster_version(done: str = "34 of 48 done (70% complete), waiting on machine-api") -> Object:
     """A cluster on its way from 0.1.0 to 0.2.0."""
     release = {"version": "0.2.0", "image": "quarterdeck:0.2.0"}
@@ -93,7 +102,11 @@ def cluster_version(done: str = "34 of 48 done (70% complete), waiting on machin
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
         "metadata": {"name": "version"},
-        "spec": {"clusterID": "11111111-2222-3333-4444-555555555555", "channel": "stable"},
+        "spec": {
+            "clusterID": "11111111-2222-3333-4444-555555555555",
+            "channel": "stable",
+            "overrides": [UNMANAGED],
+        },
         "status": {
             "desired": release,
             "observedGeneration": 1,

@@ -70,12 +70,18 @@ def console(
     only --one-time-link.
     """
     from quarterdeck.cli.run import connect
-    from quarterdeck.kube import KubeError
+    from quarterdeck.kube import KubeError, in_cluster
 
     logs.configure(verbosity=ctx.obj if isinstance(ctx.obj, int) else 2)
     settings, tls = _settings(options)
     with errors_in_one_line(KubeError, OSError):
-        connection = connect(kubeconfig, context, os.environ)
+        chosen = kubeconfig or context or os.environ.get("KUBECONFIG")
+        if not chosen and os.environ.get("KUBERNETES_SERVICE_HOST"):
+            if one_time_link:
+                raise CommandFailed("--one-time-link: a pod has no credentials to give away")
+            connection = in_cluster(os.environ, identified=False)
+        else:
+            connection = connect(kubeconfig, context, os.environ)
         asyncio.run(_serve(settings, connection, tls, one_time_link, until_input_ends))
 
 

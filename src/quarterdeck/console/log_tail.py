@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from markupsafe import Markup, escape
 from quarterdeck.api.meta import PODS, Object
 from quarterdeck.console.account import Account
 from quarterdeck.kube import KubeError
-from quarterdeck.log import get_logger
+from quarterdeck.log import NORMAL, get_logger
 
 log = get_logger("console.log_tail")
 
@@ -24,6 +25,8 @@ TAIL = 60
 KEPT = 200
 MAX_LINE = 4000
 MAX_QUEUED = 256
+_TEXT = re.compile(r"\S+ \[(?P<level>\w+) *\] (?P<event>.*?)(?:\s+(?P<fields>[a-z_]+=.*))?\s*$")
+_VERBOSITY = re.compile(r"\bv=(\d{1,2})\b")
 _KNOWN = ("time", "level", "event", "logger", "timestamp", "msg")
 
 
@@ -48,7 +51,7 @@ def parse_line(text: str, pod: str) -> LogLine | None:
     try:
         data = msgspec.json.decode(rest, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return LogLine(pod=pod, stamp=stamp, time=stamp[11:23], event=rest)
+        return _text_line(rest, pod, stamp)
     fields = {name: value for name, value in data.items() if name not in _KNOWN}
     return LogLine(
         pod=pod,
@@ -57,6 +60,24 @@ def parse_line(text: str, pod: str) -> LogLine | None:
         time=stamp[11:23],
         event=str(data.get("event") or data.get("msg") or ""),
         fields=shown_fields(fields),
+    )
+
+
+def _text_line(text: str, pod: str, stamp: str) -> LogLine:
+    """A line as our programs write it for people; any other line is an event of its own."""
+    found = _TEXT.match(text)
+    if found is None:
+        return LogLine(pod=pod, stamp=stamp, time=stamp[11:23], event=text)
+    fields = found["fields"] or ""
+    verbosity = _VERBOSITY.search(fields)
+    level = "debug" if verbosity and int(verbosity[1]) > NORMAL else found["level"]
+    return LogLine(
+        pod=pod,
+        stamp=stamp,
+        level=level,
+        time=stamp[11:23],
+        event=found["event"],
+        fields=fields,
     )
 
 

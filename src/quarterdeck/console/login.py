@@ -32,7 +32,7 @@ FORM_COOKIE = "quarterdeck-login"
 """Ties a log-in form to the browser that got it; it is worth nothing after the log-in."""
 
 WHY = {
-    "ended": "The API server no longer accepts your token. Log in again.",
+    "ended": "Your session has ended. Log in again.",
     "out": "You are logged out.",
 }
 

@@ -14,6 +14,7 @@ import yaml
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition_text import definition_text
 from quarterdeck.api.meta import Object
+from quarterdeck.delivery.console import console_objects
 from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
 from quarterdeck.delivery.manifests import account_objects, custom_resource, part_objects, workload
 from quarterdeck.delivery.monitoring import service_monitor_objects
@@ -52,6 +53,9 @@ def files(operators: Iterable[Declaration]) -> dict[str, str]:
     made = {f"crds/{kind.crd_name}.yaml": definition_text(kind) for kind in kinds(operators)}
     for declared in operators:
         made |= _operator_files(declared) | _monitoring_files(declared)
+    if any(declared.applies_payload for declared in operators):
+        # A whole release, not the operators of one project.
+        made["console/deployment.yaml"] = HEADER + text(console_objects())
     made |= {f"{PAYLOAD}/{name}": content for name, content in payload_files(operators).items()}
     return made
 

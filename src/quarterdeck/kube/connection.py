@@ -102,8 +102,13 @@ def certificates_in(pem: str) -> str:
     return "\n".join(found) + "\n"
 
 
-def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
-    """The connection of a pod; its token file is read again when the kubelet rotates it."""
+def in_cluster(
+    env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT, *, identified: bool = True
+) -> Connection:
+    """The connection of a pod; its token file is read again when the kubelet rotates it.
+
+    Without `identified` it has no credentials, and the pod needs no token.
+    """
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise KubeconfigError(
@@ -111,7 +116,7 @@ def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Con
             "give a kubeconfig"
         )
     authority, token, namespace = (directory / n for n in ("ca.crt", "token", "namespace"))
-    if not token.is_file():
+    if identified and not token.is_file():
         raise KubeconfigError(
             f"{token}: missing; is automountServiceAccountToken off for this pod?"
         )
@@ -124,7 +129,7 @@ def in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Con
         server=server,
         tls=tls,
         authority=authority,
-        credentials=TokenFile(token),
+        credentials=TokenFile(token) if identified else Anonymous(),
         proxy=proxy_from_env(server, env),
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
     )

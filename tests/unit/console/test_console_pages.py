@@ -263,6 +263,14 @@ def test_a_line_of_json_is_taken_apart() -> None:
     )
 
 
+def test_a_line_for_people_is_taken_apart() -> None:
+    text = "2026-11-18T00:06:24.079Z [info     ] manifest skipped     manifest=x.yaml v=4 why='no'"
+    line = parse_line(f"2026-11-18T00:06:24.080Z {text}", "p")
+    assert line is not None
+    assert (line.level, line.event) == ("debug", "manifest skipped")
+    assert line.fields == "manifest=x.yaml v=4 why='no'"
+
+
 @given(st.text(max_size=80))
 def test_any_line_is_escaped(text: str) -> None:
     line = parse_line(f"2026-11-17T11:28:01.020Z <b>{text}", "p")

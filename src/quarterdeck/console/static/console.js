@@ -136,6 +136,8 @@
   document.addEventListener("visibilitychange", () => { if (document.hidden) disconnect(); else connect(); });
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", connect);
+  // Logging out ends the session, and with it the events: the answer to the form says so.
+  for (const form of document.querySelectorAll('form[action="/logout"]')) form.addEventListener("submit", disconnect);
   connect();
 
   // The log: lines are appended, and the view follows unless somebody scrolled up.
