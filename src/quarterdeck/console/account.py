@@ -115,6 +115,8 @@ class Account:
         """Set when the API server no longer accepts the credentials."""
         self.history: dict[str, deque[ConditionChange]] = {}
         self.feeds: dict[str, Any] = {}
+        self.judged: dict[str, Any] = {}
+        """The operators by name: the object, and its health."""
         self.rendered_rows: dict[Any, str] = {}
         """The rows of the overview, by what they show."""
         self._rights: dict[Action, tuple[float, Right]] = {}

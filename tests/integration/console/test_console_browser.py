@@ -1,6 +1,7 @@
 """The console in a real browser: each page, each write, each way to look at it."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from tests.console_objects import (
     operator,
 )
 from tests.console_server import READ_ALL, ConsoleServer, put_with_status, send, user_token
+from tests.objects import container, pod
 
 from quarterdeck.api.meta import Object
+from quarterdeck.console.pages.log_level import LOG_NAMESPACE
 from quarterdeck.localcluster.controlplane import ControlPlane
+from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +45,18 @@ PICTURES = os.environ.get("CONSOLE_PICTURES")
 """A directory: with it, the tests write the pictures of the documentation."""
 LIMIT = 30_000
 """Milliseconds that a page may take on a busy machine."""
+
+LINES = (
+    "2026-11-18T00:06:24.079Z [info     ] first line at this log level   after=Debug v=4 "
+    "why='operatorLogLevel says so: Debug until 2026-11-18T00:36:24Z, then Normal'",
+    "2026-11-18T00:06:24.079Z [info     ] log level decided              gate=True v=4",
+    "2026-11-18T00:06:25.020Z [info     ] manifest skipped               v=4 "
+    "manifest=0000_30_machine-api_02_deployment.yaml:14 why='overrides: unmanaged'",
+    "2026-11-18T00:06:25.311Z [warning  ] waiting                        "
+    "object=ClusterOperator/machine-api why='stale since 00:01:12Z'",
+    "a line of another program: <script>",
+)
+AGAIN = "2026-11-18T00:06:25.312Z [info     ] payload stands                 done=34 total=48"
 
 NewPage = Callable[..., Page]
 
@@ -82,6 +98,19 @@ def reader_token(filled: ControlPlane) -> str:
     return user_token(filled.requests(), "onlooker", READ_ALL)
 
 
+@pytest.fixture(scope="module")
+def operator_pod(filled: ControlPlane, node_agent: ControlPlane) -> str:
+    """A pod that writes lines as the cluster version operator does."""
+    machine = ThisMachine(filled, LOG_NAMESPACE)
+    send(filled.requests(), "POST", "/api/v1/namespaces", {"metadata": {"name": LOG_NAMESPACE}})
+    first = "\n".join(f"echo {shlex.quote(line)}" for line in LINES)
+    script = f"{first}\nwhile :; do echo {shlex.quote(AGAIN)}; sleep 1; done"
+    made = pod("cluster-version-operator", container(script, name="operator"))
+    machine.apply(made | {"metadata": made["metadata"] | {"namespace": LOG_NAMESPACE}})
+    machine.wait_logged("cluster-version-operator", "payload stands")
+    return "cluster-version-operator"
+
+
 def live(page: Page) -> Page:
     """The page, once it gets updates."""
     expect(page.locator("#live.on")).to_be_visible(timeout=LIMIT)
@@ -95,7 +124,7 @@ def found(filled: ControlPlane, path: str) -> Object:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_accessible_and_fits_a_telephone_and_a_wide_screen(
-    new_page: NewPage, console: ConsoleServer, scheme: str
+    new_page: NewPage, console: ConsoleServer, operator_pod: str, scheme: str
 ) -> None:
     page = live(new_page(color_scheme=scheme))
     axe = Axe()
@@ -159,9 +188,11 @@ def test_a_disabled_operator_is_grey_and_no_problem(new_page: NewPage) -> None:
     assert page.locator("#rows tr").last.get_attribute("data-name") == "baremetal"
 
 
-def test_a_script_in_a_message_stays_text(new_page: NewPage) -> None:
+def test_a_script_in_a_message_stays_text(new_page: NewPage, filled: ControlPlane) -> None:
     page = live(new_page())
-    expect(page.locator("#row-dns .msg")).to_have_text(SCRIPT)
+    hostile = operator("dns", conditions(message=SCRIPT))
+    put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", hostile)
+    expect(page.locator("#row-dns .msg")).to_have_text(SCRIPT, timeout=LIMIT)
     page.goto(page.url + "operators/dns")
     expect(page.locator("main")).to_contain_text(SCRIPT)
     assert page.title() == "dns · Quarterdeck"
@@ -204,6 +235,18 @@ def test_the_log_level_is_changed_for_a_minute(new_page: NewPage, filled: Contro
     send(filled.requests(), "PATCH", at, status)
     expect(page.locator("#level-state")).to_contain_text("Debug is in force", timeout=LIMIT)
     expect(page.locator("#level-state")).to_contain_text("then Normal")
+
+
+def test_the_log_of_the_operator_is_followed(new_page: NewPage, operator_pod: str) -> None:
+    page = new_page("/log-level")
+    lines = page.locator(".log .e")
+    expect(lines.first).to_be_visible(timeout=LIMIT)
+    expect(page.locator(".log .debug", has_text="manifest skipped")).to_be_visible()
+    expect(page.locator(".log")).to_contain_text("<script>")
+    seen = page.locator(".log").text_content() or ""
+    page.wait_for_function(
+        "seen => document.querySelector('.log').textContent.length > seen", arg=len(seen)
+    )
 
 
 def test_an_update_is_started_and_followed(new_page: NewPage, filled: ControlPlane) -> None:

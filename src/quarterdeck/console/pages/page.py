@@ -1,7 +1,7 @@
 """What every page is made of, and how it is answered."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +10,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS
+from quarterdeck.api.meta import Object
 from quarterdeck.console.account import Account, Action, Right, Selected, Unreadable
 from quarterdeck.console.feed import Fragments, digest
 from quarterdeck.console.render import fragment, with_ages
@@ -134,11 +135,23 @@ def quoted(*segments: str) -> str:
 async def judged_operators(console: Console, account: Account) -> list[OperatorHealth]:
     """The health of all operators, the worst first."""
     found = (await account.objects(OPERATORS)).list()
-    judged = [health_of(one) for one in found]
+    judged = judged_once(found, account.judged)
+    account.judged = {one.name: (obj, one) for obj, one in zip(found, judged, strict=True)}
     if any(one.depends_on_keeping for one in judged):
         kept = await console.sources.keeps_upgradeable_false(account.client)
         judged = [health_of(one, keep_upgradeable_false=kept) for one in found]
     return worst_first(judged)
+
+
+def judged_once(
+    found: Sequence[Object], known: Mapping[str, tuple[Object, OperatorHealth]]
+) -> list[OperatorHealth]:
+    """The health of each object; one that is the same object as before is not judged again."""
+    judged = []
+    for obj in found:
+        before = known.get(obj["metadata"]["name"])
+        judged.append(before[1] if before and before[0] is obj else health_of(obj))
+    return judged
 
 
 async def navigation_fragment(console: Console, account: Account) -> dict[str, str]:
