@@ -11,12 +11,11 @@ from quarterdeck.api.metal3_v1alpha1 import PROVISIONINGS
 from quarterdeck.api.times import parse_time
 from quarterdeck.console.account import Account, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
-from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.overview import row_of
 from quarterdeck.console.pages.page import (
     OPERATORS,
     LivePage,
-    answer_page,
     judged_operators,
     navigation_fragment,
 )
@@ -45,18 +44,10 @@ def applied_at(deployment: Object | None) -> datetime | None:
 
 def routes() -> list[web.RouteDef]:
     """The routes of bare metal."""
-    return [web.get("/baremetal", _show), web.get("/live/baremetal", _live)]
+    return live_routes("/baremetal", _page)
 
 
-async def _show(request: web.Request) -> web.StreamResponse:
-    return await answer_page(request, _page(request))
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _page(request))
-
-
-def _page(request: web.Request) -> LivePage:
+async def _page(request: web.Request) -> LivePage:
     console, account = request.app[CONSOLE], request[SESSION].account
     return LivePage(
         path="/baremetal",

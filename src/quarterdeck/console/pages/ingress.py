@@ -22,7 +22,7 @@ from quarterdeck.console.pages.access_log_form import (
     logging_of,
 )
 from quarterdeck.console.pages.changes import compared, fence, merge_patch
-from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
     NAME,
@@ -89,23 +89,13 @@ def routes() -> list[web.RouteDef]:
     """The routes of ingress."""
     at = f"/ingress/{{namespace:{NAME}}}/{{name:{NAME}}}"
     return [
-        web.get("/ingress", _list),
-        web.get("/live/ingress", _live_list),
-        web.get(at, _show),
+        *live_routes("/ingress", _list_page),
+        *live_routes(at, _found_page),
         web.post(at, _change),
-        web.get(f"/live{at}", _live),
     ]
 
 
-async def _list(request: web.Request) -> web.StreamResponse:
-    return await answer_page(request, _list_page(request))
-
-
-async def _live_list(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _list_page(request))
-
-
-def _list_page(request: web.Request) -> LivePage:
+async def _list_page(request: web.Request) -> LivePage:
     console, account = request.app[CONSOLE], request[SESSION].account
 
     async def fragments() -> Fragments:
@@ -128,14 +118,10 @@ def _list_page(request: web.Request) -> LivePage:
     )
 
 
-async def _show(request: web.Request) -> web.StreamResponse:
+async def _found_page(request: web.Request) -> LivePage:
     controller = await _controller(request[SESSION].account, _key(request))
     fields = fields_of((controller.get("spec") or {}).get("logging"))
-    return await answer_page(request, _page(request, {"fields": fields}))
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _page(request))
+    return _page(request, {"fields": fields})
 
 
 def _key(request: web.Request) -> Key:

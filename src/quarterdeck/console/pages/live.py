@@ -2,18 +2,35 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from quarterdeck.console.account import Account
 from quarterdeck.console.feed import Feed
-from quarterdeck.console.pages.page import LivePage
+from quarterdeck.console.pages.page import LivePage, answer_page
 from quarterdeck.console.sessions import Session
 from quarterdeck.console.state import SESSION, feeds_of
 
 HEARTBEAT = 15.0
 """Seconds without a change after which a comment keeps the connection open."""
 MAX_SEEN = 64
+
+
+MakePage = Callable[[web.Request], Awaitable[LivePage]]
+"""Makes the page that a request asks for; raises `HTTPNotFound` if there is none."""
+
+
+def live_routes(path: str, make: MakePage) -> list[web.RouteDef]:
+    """The routes of a page: the whole of it, and its changes."""
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        return await answer_page(request, await make(request))
+
+    async def live(request: web.Request) -> web.StreamResponse:
+        return await follow(request, await make(request))
+
+    return [web.get(path, show), web.get(f"/live{path}", live)]
 
 
 async def follow(request: web.Request, page: LivePage) -> web.StreamResponse:

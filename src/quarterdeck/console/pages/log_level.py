@@ -13,12 +13,11 @@ from quarterdeck.api.times import parse_duration
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.log_tail import LogTail, shown
-from quarterdeck.console.pages.live import event_stream, follow, send_all
+from quarterdeck.console.pages.live import event_stream, live_routes, send_all
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
     OPERATORS,
     LivePage,
-    answer_page,
     form_of,
     navigation_fragment,
     rights,
@@ -70,19 +69,10 @@ def commands(level: str, duration: str) -> tuple[str, ...]:
 def routes() -> list[web.RouteDef]:
     """The routes of the log level."""
     return [
-        web.get("/log-level", _show),
+        *live_routes("/log-level", _page),
         web.post("/log-level", _set),
-        web.get("/live/log-level", _live),
         web.get("/live/log-level/log", _log),
     ]
-
-
-async def _show(request: web.Request) -> web.StreamResponse:
-    return await answer_page(request, await _page(request))
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, await _page(request))
 
 
 async def _page(request: web.Request) -> LivePage:

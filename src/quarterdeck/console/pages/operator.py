@@ -12,13 +12,12 @@ from quarterdeck.api.meta import EVENTS, Key, Object
 from quarterdeck.api.times import parse_time
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
-from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.overview import last_alive, row_of
 from quarterdeck.console.pages.page import (
     NAME,
     OPERATORS,
     LivePage,
-    answer_page,
     judged_operators,
     navigation_fragment,
 )
@@ -106,27 +105,14 @@ def events_about(name: str) -> Selected:
 
 def routes() -> list[web.RouteDef]:
     """The routes of an operator's page."""
-    return [
-        web.get(f"/operators/{{name:{NAME}}}", _show),
-        web.get(f"/live/operators/{{name:{NAME}}}", _live),
-    ]
+    return live_routes(f"/operators/{{name:{NAME}}}", _page)
 
 
-async def _show(request: web.Request) -> web.StreamResponse:
-    page = _page(request)
-    name = request.match_info["name"]
-    if (await request[SESSION].account.objects(OPERATORS)).get(Key("", name)) is None:
-        raise web.HTTPNotFound(text=f"There is no cluster operator {name}.")
-    return await answer_page(request, page)
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _page(request))
-
-
-def _page(request: web.Request) -> LivePage:
+async def _page(request: web.Request) -> LivePage:
     console, account = request.app[CONSOLE], request[SESSION].account
     name = request.match_info["name"]
+    if (await account.objects(OPERATORS)).get(Key("", name)) is None:
+        raise web.HTTPNotFound(text=f"There is no cluster operator {name}.")
 
     async def extra() -> dict[str, Any]:
         return {"name": name}

@@ -13,13 +13,12 @@ from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, ClusterVe
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
-from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.overview import VERSION, release_progress
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
     OPERATORS,
     LivePage,
-    answer_page,
     form_of,
     navigation_fragment,
     rights,
@@ -157,18 +156,9 @@ PAYLOADS: web.AppKey[Payloads] = web.AppKey("payloads", Payloads)
 def routes() -> list[web.RouteDef]:
     """The routes of the release."""
     return [
-        web.get("/release", _show),
+        *live_routes("/release", _page),
         web.post("/release", _start),
-        web.get("/live/release", _live),
     ]
-
-
-async def _show(request: web.Request) -> web.StreamResponse:
-    return await answer_page(request, await _page(request))
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, await _page(request))
 
 
 async def _page(request: web.Request) -> LivePage:
@@ -196,6 +186,7 @@ async def _page(request: web.Request) -> LivePage:
             "kubectl get clusterversion version -o yaml",
             "kubectl patch clusterversion version --type=merge "
             f'-p \'{{"spec":{{"desiredUpdate":{{"version":"{version}"}}}}}}\'',
+            f"quarterdeck update {version} --watch",
         ),
     )
 

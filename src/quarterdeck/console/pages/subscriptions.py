@@ -14,13 +14,12 @@ from quarterdeck.api.operators_v1alpha1 import (
 )
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
-from quarterdeck.console.pages.live import follow
+from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
     NAME,
     OPERATORS,
     LivePage,
-    answer_page,
     form_of,
     navigation_fragment,
     quoted,
@@ -142,23 +141,13 @@ def routes() -> list[web.RouteDef]:
     """The routes of subscriptions."""
     at = f"/subscriptions/{{namespace:{NAME}}}/{{name:{NAME}}}"
     return [
-        web.get("/subscriptions", _list),
-        web.get("/live/subscriptions", _live_list),
-        web.get(at, _show),
+        *live_routes("/subscriptions", _list_page),
+        *live_routes(at, _page),
         web.post(at, _approve),
-        web.get(f"/live{at}", _live),
     ]
 
 
-async def _list(request: web.Request) -> web.StreamResponse:
-    return await answer_page(request, _list_page(request))
-
-
-async def _live_list(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _list_page(request))
-
-
-def _list_page(request: web.Request) -> LivePage:
+async def _list_page(request: web.Request) -> LivePage:
     console, account = request.app[CONSOLE], request[SESSION].account
 
     async def fragments() -> Fragments:
@@ -184,23 +173,14 @@ def _list_page(request: web.Request) -> LivePage:
     )
 
 
-async def _show(request: web.Request) -> web.StreamResponse:
-    key = _key(request)
-    if (await request[SESSION].account.objects(ALL)).get(key) is None:
-        raise web.HTTPNotFound(text=f"There is no Subscription {key}.")
-    return await answer_page(request, _page(request))
-
-
-async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _page(request))
-
-
 def _key(request: web.Request) -> Key:
     return Key(request.match_info["namespace"], request.match_info["name"])
 
 
-def _page(request: web.Request) -> LivePage:
+async def _page(request: web.Request) -> LivePage:
     console, account, key = request.app[CONSOLE], request[SESSION].account, _key(request)
+    if (await account.objects(ALL)).get(key) is None:
+        raise web.HTTPNotFound(text=f"There is no Subscription {key}.")
 
     async def extra() -> Mapping[str, Any]:
         found = (await account.objects(ALL)).get(key)
