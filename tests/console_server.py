@@ -11,7 +11,7 @@ from quarterdeck.cli.console_sources import sources
 from quarterdeck.console.app import serving
 from quarterdeck.console.settings import Settings
 from quarterdeck.console.state import Console
-from quarterdeck.kube import load_kubeconfig
+from quarterdeck.kube import Connection, load_kubeconfig
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.testing.loop_thread import LoopThread
 
@@ -56,15 +56,16 @@ class ConsoleServer:
 
 @contextmanager
 def console_server(
-    kubeconfig: Path, ssl_context: Any = None, **settings: Any
+    server: Path | Connection, ssl_context: Any = None, **settings: Any
 ) -> Iterator[ConsoleServer]:
-    """A running console."""
+    """A running console, in front of the API server of a kubeconfig or of a connection."""
     loop = LoopThread("console")
     loop.start()
     stack = AsyncExitStack()
 
     async def start() -> tuple[Console, int]:
-        connection = load_kubeconfig(str(kubeconfig), None, {})
+        connection = server if isinstance(server, Connection) else None
+        connection = connection or load_kubeconfig(str(server), None, {})
         console = Console(
             Settings(**{"port": 0, "cluster": "local", **settings}), connection, sources()
         )

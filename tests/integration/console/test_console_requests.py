@@ -1,5 +1,6 @@
 """The console against a real API server, without a browser: who asks, who is refused."""
 
+import base64
 import http.client
 import io
 import json
@@ -15,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,6 +33,7 @@ from tests.console_server import (
 from tests.integration.console.http_user import HttpUser
 
 from quarterdeck.console.limits import ATTEMPTS
+from quarterdeck.kube import in_cluster
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.testing.audit import requests_by, writes_by
 from quarterdeck.testing.waiting import eventually
@@ -254,6 +257,24 @@ def test_behind_an_ingress_with_tls(filled: ControlPlane, reader_token: str) -> 
         assert "Secure" in session
         plain = HttpUser(own, "console.test", **{"X-Forwarded-Proto": "http"})
         assert plain.get("/login").status == 403
+
+
+def test_a_pod_without_a_token_serves_those_who_have_one(
+    filled: ControlPlane, reader_token: str, tmp_path: Path
+) -> None:
+    file = yaml.safe_load(filled.kubeconfig.read_text())
+    cluster = file["clusters"][0]["cluster"]
+    trusted = cluster.get("certificate-authority-data")
+    authority = cluster.get("certificate-authority", "")
+    (tmp_path / "ca.crt").write_bytes(
+        base64.b64decode(trusted) if trusted else Path(authority).read_bytes()
+    )
+    port = cluster["server"].rpartition(":")[2]
+    pod = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+    with console_server(in_cluster(pod, tmp_path, identified=False)) as own:
+        user = HttpUser(own)
+        assert user.log_in(reader_token).status == 303
+        assert READER in user.get("/").text
 
 
 def test_a_link_logs_in_once(console: ConsoleServer) -> None:

@@ -60,26 +60,27 @@ async def send_all(
 ) -> None:
     """Send what comes through the queue, until None comes or the session ends."""
     ended = asyncio.create_task(session.ended.wait())
+    waiting: asyncio.Task[bytes | None] | None = None
     try:
         while not ended.done():
-            waiting = asyncio.create_task(queue.get())
+            waiting = waiting or asyncio.create_task(queue.get())
             await asyncio.wait(
                 {waiting, ended}, timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED
             )
-            if not waiting.done():
-                waiting.cancel()
-                if not ended.done():
-                    await response.write(b": still here\n\n")
-                continue
-            data = waiting.result()
-            if data is None:
-                return
-            await response.write(data)
+            if waiting.done():
+                data, waiting = waiting.result(), None
+                if data is None:
+                    return
+                await response.write(data)
+            elif not ended.done():
+                await response.write(b": still here\n\n")
         await response.write(b"event: ended\ndata: {}\n\n")
     except ConnectionResetError:
         return
     finally:
         ended.cancel()
+        if waiting is not None:
+            waiting.cancel()
         with contextlib.suppress(ConnectionResetError):
             await response.write_eof()
 
