@@ -15,7 +15,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long an operator may be silent before the checker challenges it, and after that before
     its conditions become Unknown."""
     grace: Annotated[timedelta, option(zero=True)] = timedelta(seconds=30)
-    """How long the checker writes nothing after its start, an outage or a sleep of the machine, and
-    how long before a verdict the API server has to accept writes."""
+    """How long the API server has to accept writes before a verdict, and how long the checker
+    writes nothing after its start, an outage or a sleep of the machine."""
     keep_upgradeable_false: bool = False
     """Keep a condition Upgradeable=False unchanged, because Unknown would allow an upgrade."""

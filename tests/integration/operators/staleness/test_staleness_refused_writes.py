@@ -71,6 +71,7 @@ def test_no_verdict_comes_before_a_live_operator_could_write_again(
         time.sleep(0.2)
     board.say("live", conditions())
     board.wait_given_up("dead")
+    process.logged("verdict written")
     assert verdicts(process)["dead"] - again > GRACE - 1
     assert "live" not in verdicts(process)
     eventually(lambda: process.get("/readyz")[0] == 200, "it is ready again")
@@ -96,6 +97,7 @@ def test_a_dead_operator_does_not_hide_behind_a_server_that_operators_can_write_
     kubeconfig = proxy.write_kubeconfig(tmp_path / "proxied")
     process = start("--interval=4s", f"--grace={GRACE:g}s", f"--kubeconfig={kubeconfig}")
     eventually(lambda: board.marks("dead") == ["verdict"] * 4, "it is given up", 90)
+    process.logged("verdict written")
     assert list(verdicts(process)) == ["dead"]
 
 
@@ -120,6 +122,7 @@ def test_a_dead_operator_does_not_hide_behind_a_server_that_fails_now_and_then(
 
     eventually(given_up, "it is given up", 240)
     assert failed >= 6
+    process.logged("verdict written")
     assert list(verdicts(process)) == ["dead"]
 
 
