@@ -16,7 +16,7 @@ from quarterdeck.kube import Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
 from quarterdeck.router.canary import Outcome, canary_for
-from quarterdeck.router.loss import Requests, Tally, requests_in, workers_in
+from quarterdeck.router.loss import LATE_AFTER, Requests, Tally, requests_in, workers_in
 from quarterdeck.router.proxy import Proxy
 from quarterdeck.router.settings import Settings
 
@@ -59,36 +59,47 @@ class AccessLogging:
                     log.info("access logging", ready=outcome.arrives, reason=outcome.message)
                 self.ready = outcome.arrives
                 await self._report(outcome)
-                await asyncio.sleep(INTERVAL if outcome.arrives else RETRY_INTERVAL)
+                await asyncio.sleep(self._pause(outcome))
         finally:
             self._canary.close()
+
+    def _pause(self, outcome: Outcome) -> float:
+        """Seconds until the next canary."""
+        if not outcome.arrives:
+            return RETRY_INTERVAL
+        return INTERVAL if self.tally.complete else LATE_AFTER
 
     async def look(self) -> Outcome:
         """Send a canary, and count requests and lines."""
         if self._proxy.trouble:
             return Outcome(False, "RouterNotServing", self._proxy.trouble)
         if self._to_sidecar:
-            self.tally = self.tally.asked(await self._requests())
+            await self._count_requests()
         outcome = await self._canary.try_once()
         if outcome.lines is not None:
-            self.tally = self.tally.heard(outcome.lines, outcome.started)
-            self.tally = self.tally.asked(await self._requests()).settled()
+            clock = asyncio.get_running_loop().time
+            self.tally = self.tally.heard(outcome.lines, outcome.started, clock())
+            if await self._count_requests():
+                self.tally = self.tally.settled()
         return outcome
 
-    async def _requests(self) -> dict[int, Requests]:
-        """The requests of each worker that runs, old ones too."""
-        found: dict[int, Requests] = {}
+    async def _count_requests(self) -> bool:
+        """Ask each worker that runs, old ones too; return whether all gave an answer."""
         socket = self._proxy.master_socket
         try:
-            workers = workers_in(await ask_master(socket, "show proc"))
+            running = workers_in(await ask_master(socket, "show proc"))
         except CommandError:
-            return found
-        for pid in workers:
+            return False  # a master that is just reloading answers nobody
+        answers: dict[int, Requests] = {}
+        for pid in running:
             try:
-                found[pid] = requests_in(await ask_master(socket, f"@!{pid} show stat"))
+                found = requests_in(await ask_master(socket, f"@!{pid} show stat"))
             except CommandError:
-                continue  # it has ended since
-        return found
+                continue
+            if found is not None:
+                answers[pid] = found
+        self.tally = self.tally.asked(answers, running)
+        return bool(running) and answers.keys() == set(running)
 
     async def _report(self, outcome: Outcome) -> None:
         """Write the condition if it says something new; try again next time if that fails."""
