@@ -16,7 +16,15 @@ from quarterdeck.kube import Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
 from quarterdeck.router.canary import Outcome, canary_for
-from quarterdeck.router.loss import LATE_AFTER, Requests, Tally, requests_in, workers_in
+from quarterdeck.router.last_counts import count_until_the_end
+from quarterdeck.router.loss import (
+    FRONTEND_COUNTS,
+    LATE_AFTER,
+    Requests,
+    Tally,
+    requests_in,
+    workers_in,
+)
 from quarterdeck.router.proxy import Proxy
 from quarterdeck.router.settings import Settings
 
@@ -49,6 +57,9 @@ class AccessLogging:
         self._to_sidecar = access_log.to_sidecar
         self.tally = Tally()
         self.ready = False
+        self._old_workers: set[asyncio.Task[None]] = set()
+        if self._to_sidecar:
+            proxy.before_reload = self._follow_worker
 
     async def run(self) -> None:
         """Send canaries until cancelled."""
@@ -61,7 +72,28 @@ class AccessLogging:
                 await self._report(outcome)
                 await asyncio.sleep(self._pause(outcome))
         finally:
-            self._canary.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of old workers, and stop listening for canaries."""
+        self._proxy.before_reload = None
+        for task in self._old_workers:
+            task.cancel()
+        self._canary.close()
+
+    async def _follow_worker(self) -> None:
+        """Count the requests of the worker that runs now until it has ended them all."""
+        connected = asyncio.Event()
+        socket = self._proxy.admin_socket
+        task = asyncio.create_task(
+            count_until_the_end(socket, connected, self._counted), name="old worker"
+        )
+        self._old_workers.add(task)
+        task.add_done_callback(self._old_workers.discard)
+        await connected.wait()
+
+    def _counted(self, pid: int, requests: Requests) -> None:
+        self.tally = self.tally.asked({pid: requests}, {*self.tally.workers, pid})
 
     def _pause(self, outcome: Outcome) -> float:
         """Seconds until the next canary."""
@@ -93,7 +125,7 @@ class AccessLogging:
         answers: dict[int, Requests] = {}
         for pid in running:
             try:
-                found = requests_in(await ask_master(socket, f"@!{pid} show stat"))
+                found = requests_in(await ask_master(socket, f"@!{pid} {FRONTEND_COUNTS}"))
             except CommandError:
                 continue
             if found is not None:

@@ -17,6 +17,8 @@ PUBLIC = ("public", "public_ssl")
 """The frontends whose requests have access lines."""
 
 
+FRONTEND_COUNTS = "show stat -1 1 -1"
+"""The command for the counts of all frontends, and of no backend: there may be thousands."""
 LATE_AFTER = 3.0
 """Seconds after which a missing line is lost."""
 

@@ -6,6 +6,7 @@ which gets the listening sockets of the old one; the old one finishes its connec
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,7 @@ STOP_GRACE_PERIOD = 30
 """Seconds in which HAProxy finishes its connections when the router stops."""
 STEADY_AFTER = 60.0
 """Seconds after which the failures before count no more."""
+Hook = Callable[[], Awaitable[None]]
 RESTARTS = Backoff(base=0.05, limit=30.0)
 
 
@@ -56,6 +58,8 @@ class Proxy:
         """The number of the configuration that runs."""
         self.config: Config | None = None
         """What runs; None before the first `load`."""
+        self.before_reload: Hook | None = None
+        """What is done while the old worker still has its admin socket."""
         self.reloads = 0
         self.starts = 0
         self.trouble = "no configuration yet"
@@ -92,6 +96,8 @@ class Proxy:
     async def load(self, config: Config) -> None:
         """Run with this configuration; if HAProxy refuses it, raise `ConfigRefusedError`."""
         async with self._changing:
+            if self._process is not None and self.before_reload is not None:
+                await self.before_reload()
             await self._install(config)
             if self._process is None:
                 self._wanted.set()
