@@ -1,18 +1,8 @@
-"""Says whether access lines arrive: on the router's own pod, and in its metrics.
-
-The ingress operator reads the condition of the pod. The router writes it under its own account, and
-only when it says something new.
-"""
+"""Says whether access lines arrive: on the router's own pod, and in its metrics."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime
 
-import msgspec
-
-from quarterdeck.api.meta import PODS, Object
 from quarterdeck.haproxy.access_log import AccessLog
-from quarterdeck.kube import Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
 from quarterdeck.router.canary import Outcome, canary_for
@@ -25,8 +15,8 @@ from quarterdeck.router.loss import (
     requests_in,
     workers_in,
 )
+from quarterdeck.router.pod_conditions import PodConditions, Report
 from quarterdeck.router.proxy import Proxy
-from quarterdeck.router.settings import Settings
 
 log = get_logger("router.access-logging")
 
@@ -41,19 +31,10 @@ RETRY_INTERVAL = 1.0
 class AccessLogging:
     """Watches over the access log of a router."""
 
-    def __init__(
-        self,
-        access_log: AccessLog,
-        proxy: Proxy,
-        client: Client,
-        settings: Settings,
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, access_log: AccessLog, proxy: Proxy, conditions: PodConditions) -> None:
         self._canary = canary_for(access_log, proxy.sockets)
         self._proxy = proxy
-        self._client = client
-        self._settings = settings
-        self._now = now
+        self._conditions = conditions
         self._to_sidecar = access_log.to_sidecar
         self.tally = Tally()
         self.ready = False
@@ -69,7 +50,7 @@ class AccessLogging:
                 if outcome.arrives != self.ready:
                     log.info("access logging", ready=outcome.arrives, reason=outcome.message)
                 self.ready = outcome.arrives
-                await self._report(outcome)
+                self._conditions.report(CONDITION, report(outcome, self.tally.lost))
                 await asyncio.sleep(self._pause(outcome))
         finally:
             self.close()
@@ -133,43 +114,10 @@ class AccessLogging:
         self.tally = self.tally.asked(answers, running)
         return bool(running) and answers.keys() == set(running)
 
-    async def _report(self, outcome: Outcome) -> None:
-        """Write the condition if it says something new; try again next time if that fails."""
-        name, namespace = self._settings.pod_name, self._settings.pod_namespace
-        if not name or not namespace:
-            return
-        try:
-            pod = await self._client.get(PODS, name, namespace)
-            wanted = condition(pod, outcome, self.tally.lost, self._now())
-            if wanted is not None:
-                await self._client.apply(
-                    PODS,
-                    {
-                        "metadata": {"name": name, "namespace": namespace},
-                        "status": {"conditions": [wanted]},
-                    },
-                    field_manager="quarterdeck-router",
-                    subresource="status",
-                )
-        except KubeError as error:
-            log.warning("condition of the pod not written", error=str(error))
 
-
-def condition(pod: Object, outcome: Outcome, lost: int, now: datetime) -> Object | None:
-    """The condition to write on the pod; None if it says that already."""
+def report(outcome: Outcome, lost: int) -> Report:
+    """What the condition says."""
     message = outcome.message
     if lost:
         message += f"; {lost} lines were lost since the router started"
-    wanted = {
-        "type": CONDITION,
-        "status": "True" if outcome.arrives else "False",
-        "reason": outcome.reason,
-        "message": message,
-    }
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    was: Object = next((one for one in conditions if one.get("type") == CONDITION), {})
-    if wanted.items() <= was.items():
-        return None
-    since = was.get("lastTransitionTime") if was.get("status") == wanted["status"] else None
-    written = msgspec.to_builtins(now.replace(microsecond=0))
-    return {**wanted, "lastTransitionTime": since or written}
+    return Report(outcome.arrives, outcome.reason, message)

@@ -25,6 +25,8 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     backends: Mapping[str, Sequence[Endpoint]] = {}
     """The endpoints of each backend, by its name."""
     certificates: tuple[Certificate, ...] = ()
+    users: Mapping[str, Sequence[Object]] = {}
+    """The Ingress objects that use a backend, or a certificate, by its name."""
     problems: tuple[Problem, ...] = ()
     external_names: frozenset[str] = frozenset()
     """The names that have to be resolved."""
@@ -50,6 +52,7 @@ def routes(observed: Observed, settings: Settings) -> Routing:
         ),
         backends=dict(sorted(backends.items())),
         certificates=certificates,
+        users=_users(ours, rules),
         problems=(*problems, *of_secrets),
         external_names=_external_names(rules, observed) if settings.external_names else frozenset(),
     )
@@ -75,6 +78,18 @@ def _ends(rules: Sequence[Rule]) -> list[tuple[str, str]]:
         others = [owners[one] for one in wider if one in owners and one != host]
         if others and others[0] != owners[host]:
             found.append((f"{host}/", NO_ROUTE))
+    return found
+
+
+def _users(ingresses: Sequence[Object], rules: Sequence[Rule]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for rule in rules:
+        found.setdefault(rule.backend.backend_name, []).append(rule.ingress)
+    for ingress in ingresses:
+        for tls in (ingress.get("spec") or {}).get("tls") or ():
+            if name := tls.get("secretName"):
+                file = _file_name(Key(ingress["metadata"]["namespace"], name))
+                found.setdefault(file, []).append(ingress)
     return found
 
 

@@ -20,6 +20,7 @@ from quarterdeck.router.access_logging import AccessLogging
 from quarterdeck.router.canary import Outcome
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.loss import Tally
+from quarterdeck.router.pod_conditions import PodConditions
 from quarterdeck.router.proxy import Proxy
 from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
@@ -51,7 +52,7 @@ async def logging_router(
         await proxy.load(config(directory, log, port))
         await serving(proxy)
         client: Any = None  # without a pod it writes nothing
-        logging = AccessLogging(log, proxy, client, Settings(), lambda: NOW)
+        logging = AccessLogging(log, proxy, PodConditions(client, Settings(), lambda: NOW))
         try:
             yield proxy, logging, port
         finally:
@@ -129,10 +130,15 @@ async def slow_backend() -> AsyncIterator[tuple[int, GoOn]]:
         yield server.sockets[0].getsockname()[1], go_on
 
 
-async def is_stopping(logging: AccessLogging) -> bool:
-    """Whether an old worker serves on beside the new one, which has no connection."""
-    await logging.look()
-    return len(logging.tally.workers) > 1
+async def until_replaced(logging: AccessLogging) -> None:
+    """Wait until an old worker serves on beside the new one."""
+
+    async def look() -> Tally | None:
+        await logging.look()
+        return logging.tally if len(logging.tally.workers) > 1 else None
+
+    found: Tally = await eventually_async(look, "two workers")
+    assert found.arrived <= found.requests
 
 
 async def quiet(logging: AccessLogging) -> Tally:
@@ -219,7 +225,7 @@ async def test_a_request_that_outlives_its_worker_has_its_line(tmp_path: Path) -
             await eventually_async(lambda: go_on.asked, "the request is at the backend")
             more = (Backend("ns:web:80", (Endpoint(LOOPBACK, slow), None)),)
             await proxy.load(msgspec.structs.replace(proxy.config, backends=more))
-            await eventually_async(lambda: is_stopping(logging), "the old worker is told to stop")
+            await until_replaced(logging)
             go_on.set()
             assert (await asked)[0] == 200
             tally = await quiet(logging)

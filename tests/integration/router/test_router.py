@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import ssl
 import subprocess
@@ -342,23 +343,63 @@ def test_traffic_goes_on_while_the_router_is_killed_and_comes_back(
         router.stop()
 
 
+class RouterPod:
+    """The pod of a router: the variables that say so, and the conditions on it."""
+
+    def __init__(self, plane: ControlPlane, name: str) -> None:
+        self._plane, self._name = plane, name
+        self.variables = {"POD_NAME": name, "POD_NAMESPACE": "openshift-ingress"}
+
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        """Status and reason of each condition of ours."""
+        return {type_: (one["status"], one["reason"]) for type_, one in self.full().items()}
+
+    def full(self) -> dict[str, Object]:
+        """The conditions of ours."""
+        path = f"/api/v1/namespaces/openshift-ingress/pods/{self._name}"
+        pod: Any = json.loads(self._plane.requests().send("GET", path).body)
+        found = (pod.get("status") or {}).get("conditions") or ()
+        prefix = "quarterdeck.dev/"
+        return {
+            one["type"].removeprefix(prefix): one for one in found if one["type"].startswith(prefix)
+        }
+
+    def until(self, type_: str, wanted: tuple[str, str]) -> None:
+        """Wait until a condition has this status and reason."""
+        until(self.conditions, lambda seen: seen.get(type_) == wanted, f"{type_} is {wanted}")
+
+
+@contextlib.contextmanager
+def router_pod(plane: ControlPlane, name: str) -> Iterator[RouterPod]:
+    """The pod object of a router, which the test runs itself."""
+    found = RouterPod(plane, name)
+    apply(
+        plane,
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "openshift-ingress"},
+                "spec": {
+                    "nodeName": "nowhere",
+                    "containers": [{"name": "a", "image": "example.test/a"}],
+                },
+            }
+        ],
+    )
+    try:
+        yield found
+    finally:
+        plane.kubectl("delete", "pod", name, "--namespace=openshift-ingress", "--force")
+
+
 def test_access_lines_arrive_and_the_pod_says_so(
     account: Path, control_plane: ControlPlane, shop: Shop, tmp_path: Path
 ) -> None:
     host = f"{shop.namespace}.example"
     shop.apply(ingress("web", host, ("/", "Prefix", "one")))
-    pod = f"router-{shop.namespace}"
-    made = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod, "namespace": "openshift-ingress"},
-        "spec": {"nodeName": "nowhere", "containers": [{"name": "a", "image": "example.test/a"}]},
-    }
-    apply(control_plane, [made])
     with contextlib.ExitStack() as stack:
-        stack.callback(
-            control_plane.kubectl, "delete", "pod", pod, "--namespace=openshift-ingress", "--force"
-        )
+        pod = stack.enter_context(router_pod(control_plane, f"router-{shop.namespace}"))
         sidecar = stack.enter_context(running_sidecar(tmp_path))
         router = RouterProcess(
             account,
@@ -367,25 +408,85 @@ def test_access_lines_arrive_and_the_pod_says_so(
             ROUTER_LOG_SOCKET="stream",
             ROUTER_LOG_LEVEL="info",
             ROUTER_SYSLOG_FORMAT="%HM  %HU '$HOME'",
-            POD_NAME=pod,
-            POD_NAMESPACE="openshift-ingress",
+            **pod.variables,
         )
         stack.callback(router.stop)
         router.until(host, "/hello", (200, "one /hello\n"))
         wanted = "GET  /hello '$HOME'"
         eventually(lambda: [it for it in sidecar.lines() if it.endswith(wanted)], "the line")
-
-        def ready() -> str:
-            shown = control_plane.kubectl(
-                *("get", "pod", pod, "--namespace=openshift-ingress", "--output"),
-                "jsonpath={.status.conditions[?(@.type=='quarterdeck.dev/AccessLoggingReady')]"
-                "['status','reason']}",
-            )
-            return shown.stdout
-
-        until(ready, lambda seen: seen == "True LinesArrive", "the condition")
+        pod.until("AccessLoggingReady", ("True", "LinesArrive"))
+        assert pod.conditions()["ConfigurationAccepted"] == ("True", "Accepted")
         sidecar.process.kill()
         sidecar.process.wait()
         (tmp_path / "stream.sock").unlink()
-        until(ready, lambda seen: seen == "False SocketMissing", "the condition")
+        pod.until("AccessLoggingReady", ("False", "SocketMissing"))
+        lost = [router.get(host, f"/lost-{number}")[0] for number in range(30)]
+        assert lost == [200] * 30
+        # HAProxy's ring keeps lines while rsyslog is away, but not over a reload.
+        shop.apply(ingress("more", f"more.{host}", ("/", "Prefix", "two")))
+        router.until(f"more.{host}", "/", (200, "two /\n"))
+        sidecar = stack.enter_context(running_sidecar(tmp_path))
+        pod.until("AccessLoggingReady", ("True", "LinesArrive"))
+        counted = until(
+            lambda: router.metric("quarterdeck_router_access_lines_lost_total"), bool, "the metric"
+        )
+        assert counted >= 30
+        said = until(
+            lambda: pod.full()["AccessLoggingReady"]["message"],
+            lambda text: "lines were lost" in text,
+            "the loss in the condition",
+        )
+        assert f"; {int(counted)} lines were lost" in said
+        assert router.get(host, "/again")[0] == 200
+        wanted = "GET  /again '$HOME'"
+        eventually(lambda: [it for it in sidecar.lines() if it.endswith(wanted)], "the line")
         assert not any("GET" in line for line in router.log.read_text().splitlines())
+
+
+FUSSY_HAPROXY = """\
+#!/bin/sh
+# HAProxy as one of another version: it refuses what this one takes.
+case " $* " in *" -c "*)
+  for file; do :; done
+  if line=$(grep -n "^backend {refused}" "$file"); then
+    echo "[ALERT]    (1) : config : parsing [$file:${{line%%:*}}] : too fussy for it." >&2
+    exit 1
+  fi
+esac
+exec {haproxy} "$@"
+"""
+
+
+def test_a_refused_configuration_is_told_and_the_one_before_goes_on(
+    account: Path, control_plane: ControlPlane, shop: Shop, tmp_path: Path
+) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(ingress("good", host, ("/", "Prefix", "one")))
+    fussy = tmp_path / "bin" / "haproxy"
+    fussy.parent.mkdir()
+    real = shutil.which("haproxy")
+    refused = f"{shop.namespace}:two:http"
+    fussy.write_text(FUSSY_HAPROXY.format(refused=refused, haproxy=real))
+    fussy.chmod(0o755)
+    with contextlib.ExitStack() as stack:
+        pod = stack.enter_context(router_pod(control_plane, f"router-{shop.namespace}"))
+        router = RouterProcess(
+            account,
+            tmp_path,
+            NAMESPACE_LABELS=f"kubernetes.io/metadata.name={shop.namespace}",
+            PATH=f"{fussy.parent}:{os.environ['PATH']}",
+            **pod.variables,
+        )
+        stack.callback(router.stop)
+        router.until(host, "/", (200, "one /\n"))
+        pod.until("ConfigurationAccepted", ("True", "Accepted"))
+        shop.apply(ingress("bad", f"bad.{host}", ("/", "Prefix", "two")))
+        pod.until("ConfigurationAccepted", ("False", "Refused"))
+        assert "too fussy for it" in pod.full()["ConfigurationAccepted"]["message"]
+        (event,) = eventually(lambda: shop.events("bad"), "an event on the Ingress")
+        assert "HAProxy refuses the configuration: too fussy for it." in event
+        assert shop.events("good") == []
+        assert router.get(host) == (200, "one /\n")
+        assert router.ready()
+        shop.kubectl("delete", "ingress", "bad")
+        pod.until("ConfigurationAccepted", ("True", "Accepted"))
