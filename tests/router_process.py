@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.haproxy_process import request
 from tests.http_backend import free_ports
 
 from quarterdeck.api.meta import Object
@@ -26,14 +27,20 @@ class RouterProcess:
     """A running router: its ports, its log."""
 
     def __init__(
-        self, kubeconfig: Path, directory: Path, *, before: Sequence[str] = (), **variables: str
+        self,
+        kubeconfig: Path,
+        directory: Path,
+        *,
+        before: Sequence[str] = (),
+        flags: Sequence[str] = ("--allow-external-names", "--allow-loopback-backends"),
+        **variables: str,
     ) -> None:
         self.http, self.https, self.stats = free_ports(3)
         self._command = [
             *before,
             *(sys.executable, "-m", "quarterdeck", "--verbosity=4", "router"),
             *("--log-format=json", f"--kubeconfig={kubeconfig}", f"--state-dir={directory}"),
-            *("--allow-external-names", "--allow-loopback-backends"),
+            *flags,
         ]
         self._environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("POD_")},
@@ -153,3 +160,13 @@ def ingress(name: str, host: str, *paths: tuple[str, str, str], **spec: Any) -> 
         "metadata": {"name": name},
         "spec": {"rules": rules, **spec},
     }
+
+
+def servers(directory: Path) -> dict[str, str]:
+    """The operational state of each address in the newest worker of a router: 2 is ready."""
+    sockets = sorted(directory.glob("admin-*.sock"), key=lambda it: it.stat().st_mtime)
+    if not sockets:
+        return {}
+    said = request(sockets[-1], "show servers state\n").decode()
+    rows = [line.split() for line in said.splitlines()[2:] if line.strip()]
+    return {row[4]: row[5] for row in rows}

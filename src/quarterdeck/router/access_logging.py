@@ -1,6 +1,7 @@
 """Says whether access lines arrive: on the router's own pod, and in its metrics."""
 
 import asyncio
+from functools import partial
 
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.log import get_logger
@@ -8,7 +9,7 @@ from quarterdeck.router.admin import CommandError, ask_master
 from quarterdeck.router.canary import Outcome, canary_for
 from quarterdeck.router.last_counts import count_until_the_end
 from quarterdeck.router.loss import (
-    FRONTEND_COUNTS,
+    COUNTS,
     LATE_AFTER,
     Requests,
     Tally,
@@ -36,6 +37,7 @@ class AccessLogging:
         self._proxy = proxy
         self._conditions = conditions
         self._to_sidecar = access_log.to_sidecar
+        self._read = partial(requests_in, without_empty=access_log.ignore_empty_requests)
         self.tally = Tally()
         self.ready = False
         self._old_workers: set[asyncio.Task[None]] = set()
@@ -67,7 +69,7 @@ class AccessLogging:
         connected = asyncio.Event()
         socket = self._proxy.admin_socket
         task = asyncio.create_task(
-            count_until_the_end(socket, connected, self._counted), name="old worker"
+            count_until_the_end(socket, connected, self._read, self._counted), name="old worker"
         )
         self._old_workers.add(task)
         task.add_done_callback(self._old_workers.discard)
@@ -106,7 +108,7 @@ class AccessLogging:
         answers: dict[int, Requests] = {}
         for pid in running:
             try:
-                found = requests_in(await ask_master(socket, f"@!{pid} {FRONTEND_COUNTS}"))
+                found = self._read(await ask_master(socket, f"@!{pid} {COUNTS}"))
             except CommandError:
                 continue
             if found is not None:

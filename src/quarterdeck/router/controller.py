@@ -33,7 +33,7 @@ from quarterdeck.router.planning import config_of, plan
 from quarterdeck.router.pod_conditions import PodConditions, Report
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
 from quarterdeck.router.refused import problems as blamed
-from quarterdeck.router.resolver import Resolver
+from quarterdeck.router.resolver import Resolver, is_own
 from quarterdeck.router.routing import Routing, routes
 from quarterdeck.router.settings import Settings
 
@@ -91,7 +91,7 @@ class Caches:
                 one["metadata"]["name"]: one["metadata"].get("labels") or {}
                 for one in self.namespaces.list()
             },
-            node_addresses=_addresses(self.nodes.list()),
+            node_addresses=_addresses(self.nodes.list()) | resolver.own,
             resolved=resolver.resolved,
         )
 
@@ -247,9 +247,10 @@ class Router:
 
 def _base_config(settings: Settings, directory: Path, now: datetime) -> Config:
     """The configuration without routes."""
+    ipv6 = is_own("::")
     return Config(
-        http_bind=settings.bind(settings.http_port),
-        https_bind=settings.bind(settings.https_port),
+        http_bind=settings.bind(settings.http_port, ipv6=ipv6),
+        https_bind=settings.bind(settings.https_port, ipv6=ipv6),
         sockets=str(directory),
         access_log=settings.access_log,
         default_certificate=_default_certificate(directory, settings, now),

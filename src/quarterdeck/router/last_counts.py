@@ -10,19 +10,23 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from quarterdeck.router.admin import TIMEOUT
-from quarterdeck.router.loss import FRONTEND_COUNTS, Requests, requests_in
+from quarterdeck.router.loss import COUNTS, Requests
 
 INTERVAL = 0.2
 """Seconds between two questions."""
 _PROMPT = b"\n> "
-_LIMIT = 1 << 20
+_LIMIT = 1 << 22
+"""Bytes of an answer: a line for each of thousands of backends."""
+
+Read = Callable[[str], Requests | None]
 
 
 async def count_until_the_end(
-    socket: str, connected: asyncio.Event, found: Callable[[int, Requests], None]
+    socket: str, connected: asyncio.Event, read: Read, found: Callable[[int, Requests], None]
 ) -> None:
     """Tell the counts of the worker at this socket until it is replaced and serves nobody.
 
+    `read` takes them from the answer to `COUNTS`.
     `connected` is set once the connection is open, or cannot be connected.
     """
     with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -36,7 +40,7 @@ async def count_until_the_end(
             while True:
                 info = await _asked(reader, writer, "show info")
                 words = dict(line.split(": ", 1) for line in info.splitlines() if ": " in line)
-                counts = requests_in(await _asked(reader, writer, FRONTEND_COUNTS))
+                counts = read(await _asked(reader, writer, COUNTS))
                 if counts is not None and words.get("Pid", "").isdigit():
                     found(int(words["Pid"]), counts)
                     if words.get("Stopping") == "1" and not counts.open:

@@ -7,8 +7,6 @@ among the lines. A canary can overtake lines of an older worker, which come by a
 so a line is lost only if it is still missing at a canary `LATE_AFTER` seconds later.
 """
 
-import csv
-import io
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -17,8 +15,8 @@ PUBLIC = ("public", "public_ssl")
 """The frontends whose requests have access lines."""
 
 
-FRONTEND_COUNTS = "show stat -1 1 -1"
-"""The command for the counts of all frontends, and of no backend: there may be thousands."""
+COUNTS = "show stat -1 3 -1"
+"""The command for the counts of all frontends and backends, without their servers."""
 LATE_AFTER = 3.0
 """Seconds after which a missing line is lost."""
 
@@ -95,16 +93,31 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, ended=self.ended + unknown)
 
 
-def requests_in(statistics: str) -> Requests | None:
-    """The requests of the public frontends, in the output of `show stat`; None if it has none."""
-    found = [
-        Requests(int(row.get("req_tot") or 0), int(row.get("scur") or 0))
-        for row in csv.DictReader(io.StringIO(statistics.lstrip("# \n")))
-        if row.get("pxname") in PUBLIC and row.get("svname") == "FRONTEND"
-    ]
-    if not found:
-        return None
-    return Requests(sum(one.begun for one in found), sum(one.open for one in found))
+def requests_in(statistics: str, *, without_empty: bool = False) -> Requests | None:
+    """The requests of the public frontends, in the answer to `COUNTS`; None if it has none.
+
+    A connection has at most one open request, or, with HTTP/2, several: those are at backends.
+    Without empty ones, only those count that are no errors of a client: HAProxy counts a connection
+    without a request as such an error, and writes no line of it if told so.
+    """
+    begun: int | None = None
+    still_open = 0
+    columns: list[str] = []
+    for line in statistics.splitlines():
+        # No text with commas comes before the columns that count.
+        cells = line.lstrip("# ").split(",")
+        if not columns:
+            columns = cells if cells[0] == "pxname" else []
+            continue
+        row = dict(zip(columns, cells, strict=False)) if cells[0] in PUBLIC else {}
+        if row.get("svname") == "FRONTEND":
+            begun = (begun or 0) + int(row.get("req_tot") or 0)
+            if without_empty:
+                begun -= int(row.get("ereq") or 0)
+            still_open += int(row.get("scur") or 0)
+        elif cells[1:2] == ["BACKEND"]:
+            still_open += int(cells[columns.index("scur")] or 0)
+    return None if begun is None else Requests(begun, still_open)
 
 
 def workers_in(processes: str) -> tuple[int, ...]:

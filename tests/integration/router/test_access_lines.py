@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from quarterdeck.haproxy.model import Backend, Config, Endpoint
 from quarterdeck.router.access_logging import AccessLogging
 from quarterdeck.router.canary import Outcome
 from quarterdeck.router.certificates import self_signed
-from quarterdeck.router.loss import Tally
+from quarterdeck.router.loss import LATE_AFTER, Tally
 from quarterdeck.router.pod_conditions import PodConditions
 from quarterdeck.router.proxy import Proxy
 from quarterdeck.router.settings import Settings
@@ -43,10 +44,15 @@ def config(directory: Path, log: AccessLog, port: int) -> Config:
 
 @asynccontextmanager
 async def logging_router(
-    directory: Path, form: Literal["stream", "datagram"] = "stream"
+    directory: Path, form: Literal["stream", "datagram"] = "stream", *, ignore_empty: bool = False
 ) -> AsyncIterator[tuple[Proxy, AccessLogging, int]]:
     """HAProxy with an access log, what watches over it, and the port."""
-    log = AccessLog(address=str(directory / "rsyslog.sock"), socket=form, level="info")
+    log = AccessLog(
+        address=str(directory / "rsyslog.sock"),
+        socket=form,
+        level="info",
+        ignore_empty_requests=ignore_empty,
+    )
     port = free_ports(1)[0]
     async with running(directory) as proxy:
         await proxy.load(config(directory, log, port))
@@ -246,3 +252,68 @@ async def test_the_loss_on_the_datagram_socket_is_counted(
             tally = await quiet(logging)
             assert tally.arrived == sum("haproxy[" in line for line in sidecar.lines())
             assert tally.lost == tally.requests - tally.arrived
+
+
+@pytest.mark.parametrize(("ignored", "lines"), [(False, 30), (True, 20)])
+async def test_connections_without_a_good_request_are_no_loss(
+    tmp_path: Path, ignored: bool, lines: int
+) -> None:
+    """Whoever connects and sends nothing, or garbage, cannot make it look as if lines were lost."""
+    with running_sidecar(tmp_path) as sidecar:
+        async with logging_router(tmp_path, ignore_empty=ignored) as (_, logging, port):
+            await arriving(logging)
+            for sent in (b"", b"GET / HT", b"\x00\x01\r\n\r\n") * 10:
+                _, writer = await asyncio.open_connection(LOOPBACK, port)
+                writer.write(sent)
+                await writer.drain()
+                writer.close()
+            await asyncio.sleep(LATE_AFTER)
+            tally = await quiet(logging)
+            assert (tally.requests, tally.arrived, tally.lost) == (lines, lines, 0)
+            assert sum("haproxy[" in line for line in sidecar.lines()) == lines
+
+
+async def test_open_requests_of_one_connection_are_not_lost(tmp_path: Path) -> None:
+    """With HTTP/2, twenty requests wait for the backend on one connection."""
+    with running_sidecar(tmp_path):
+        async with slow_backend() as (slow, go_on), logging_router(tmp_path) as running:
+            proxy, logging, _ = running
+            assert proxy.config is not None
+            to_backend = (Backend("ns:web:80", (Endpoint(LOOPBACK, slow),)),)
+            await proxy.load(msgspec.structs.replace(proxy.config, backends=to_backend))
+            await arriving(logging)
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.set_alpn_protocols(["h2"])
+            port = int(proxy.config.https_bind.rpartition(":")[2])
+            _, writer = await asyncio.open_connection(LOOPBACK, port, ssl=context)
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
+            for number in range(20):
+                # GET, https, /, and a host; the end of headers and of the stream.
+                writer.write(frame(1, 5, 2 * number + 1, b"\x82\x87\x84\x01\x01a"))
+            await writer.drain()
+
+            async def all_open() -> Tally | None:
+                await logging.look()
+                return logging.tally if logging.tally.requests == 20 else None
+
+            async def all_arrived() -> Tally | None:
+                await logging.look()
+                return logging.tally if logging.tally.arrived == 20 else None
+
+            found: Tally = await eventually_async(all_open, "twenty requests")
+            await asyncio.sleep(LATE_AFTER)
+            assert (await logging.look()).arrives
+            assert (logging.tally.lost, found.arrived) == (0, 0)
+            go_on.set()
+            found = await eventually_async(all_arrived, "twenty lines")
+            writer.close()
+            tally = await quiet(logging)
+            assert (tally.requests, tally.arrived, tally.lost) == (20, 20, 0)
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return (
+        len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    )

@@ -15,14 +15,14 @@ import pytest
 import yaml
 from tests.haproxy_process import request
 from tests.network_namespace import NETWORK, NetworkNamespace, end, network_namespace
-from tests.router_process import LOOPBACK, RouterProcess, Shop, ingress
+from tests.router_process import LOOPBACK, RouterProcess, Shop, external, ingress, servers
 
 from quarterdeck.api.meta import Object
 from quarterdeck.testing.waiting import eventually, until
 
 PORT = 8080
-READY, OUT = "2", "0"
-"""The operational states of a server."""
+READY = "2"
+"""The operational state of a server that gets requests."""
 
 
 class Remote:
@@ -96,14 +96,8 @@ class Remote:
                 *(f"b{number}", f"{NETWORK}{number}", str(PORT)),
             )
 
-    def _servers(self) -> list[list[str]]:
-        """What HAProxy's newest worker says of each server."""
-        sockets = sorted(self._place.glob("admin-*.sock"), key=lambda it: it.stat().st_mtime)
-        said = request(sockets[-1], "show servers state\n").decode()
-        return [line.split() for line in said.splitlines()[2:] if line.strip()]
-
     def _ready(self) -> set[str]:
-        return {it[4] for it in self._servers() if it[5] == READY}
+        return {address for address, state in servers(self._place).items() if state == READY}
 
     def _busy(self, address: str) -> bool:
         """Whether a request is at this address."""
@@ -187,3 +181,31 @@ def test_traffic_goes_on_while_the_api_server_is_away(remote: Remote, seconds: f
     remote.connect_api()
     remote.endpoints(2)
     assert remote.router.get(remote.host) == (200, "b2 /\n")
+
+
+def test_a_name_that_leads_elsewhere_later_is_cut_off(
+    account: Path, shop: Shop, tmp_path: Path
+) -> None:
+    """The router reads the test's own table of hosts; nothing is sent to the first address."""
+    hosts, name, host = tmp_path / "hosts", "moving.example", f"{shop.namespace}.example"
+    hosts.write_text(f"{NETWORK}77 {name}\n")
+    router = RouterProcess(
+        account,
+        tmp_path,
+        before=("bwrap", "--dev-bind", "/", "/", "--ro-bind", str(hosts), "/etc/hosts"),
+        flags=["--allow-external-names"],
+        NAMESPACE_LABELS=f"kubernetes.io/metadata.name={shop.namespace}",
+    )
+    try:
+        shop.apply(external("moving", 2379, name), ingress("web", host, ("/", "Prefix", "moving")))
+        until(
+            lambda: servers(tmp_path).get(f"{NETWORK}77"), lambda it: it == READY, str(router.log)
+        )
+        hosts.write_text(f"{LOOPBACK} {name}\n")  # in place: the same file
+        (said,) = eventually(lambda: shop.events("web"), "an event on the Ingress")
+        assert f"{name} is {LOOPBACK}, a loopback address, which is refused" in said
+        until(lambda: servers(tmp_path), lambda seen: READY not in seen.values(), "cut off")
+        assert LOOPBACK not in servers(tmp_path)
+        assert router.get(host)[0] == 503
+    finally:
+        router.stop()

@@ -21,6 +21,7 @@ from quarterdeck.router.admin import ask
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.orphans import masters, soft_stop_orphans
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
 
 LOOPBACK = "127.0.0.1"
@@ -60,8 +61,8 @@ async def serving(proxy: Proxy) -> None:
     await eventually_async(lambda: not proxy.trouble, "HAProxy serves")
 
 
-async def get(port: int, path: str = "/") -> tuple[int, str]:
-    url = f"http://{LOOPBACK}:{port}{path}"
+async def get(port: int, path: str = "/", host: str = LOOPBACK) -> tuple[int, str]:
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
     async with aiohttp.ClientSession() as client, client.get(url) as answer:
         return answer.status, await answer.text()
 
@@ -270,3 +271,31 @@ async def test_endpoints_come_and_go_under_load_without_a_failed_request(
         assert "Socket errors" not in said, said
         assert changes >= 8
         assert proxy.reloads == 0
+
+
+@pytest.mark.parametrize(
+    ("bind_address", "addresses"),
+    [
+        pytest.param("", ["127.0.0.1", "::1"], id="all addresses"),
+        pytest.param("::1", ["::1"], id="one IPv6 address"),
+    ],
+)
+async def test_both_families_are_served(
+    tmp_path: Path, backends: list[int], bind_address: str, addresses: list[str]
+) -> None:
+    ports = free_ports(2)
+    settings = Settings(bind_address=bind_address)
+    async with running(tmp_path) as proxy:
+        await proxy.load(
+            msgspec.structs.replace(
+                config(tmp_path, ports, backends[0]),
+                http_bind=settings.bind(ports[0], ipv6=True),
+                https_bind=settings.bind(ports[1], ipv6=True),
+            )
+        )
+        await serving(proxy)
+        for address in addresses:
+            for port in ports:
+                _, writer = await asyncio.open_connection(address, port)
+                writer.close()
+        assert await get(ports[0], host=addresses[-1]) == (200, "one /\n")

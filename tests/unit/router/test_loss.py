@@ -69,9 +69,9 @@ def test_lines_of_a_worker_that_nobody_asked_any_more_hide_no_loss() -> None:
 def test_what_haproxy_says_is_read() -> None:
     statistics = (
         "# pxname,svname,scur,req_tot,\npublic,FRONTEND,2,30,\npublic_ssl,FRONTEND,1,12,\n"
-        "canary,FRONTEND,0,99,\nns:web:80,BACKEND,0,,\n\n"
+        "canary,FRONTEND,0,99,\nns:web:80,BACKEND,4,,\n\n"
     )
-    assert requests_in(statistics) == Requests(42, 3)
+    assert requests_in(statistics) == Requests(42, 7)
     assert requests_in("# pxname,svname,scur,req_tot,\n") is None
     processes = (
         "#<PID> <type> <reloads>\n8161 master 1 [failed: 0]\n# workers\n8193 worker 0 0d 2.6\n"

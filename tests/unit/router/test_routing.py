@@ -272,6 +272,10 @@ def test_endpoints_of_a_service(
         (["::ffff:169.254.169.254"], False, True),
         (["::127.0.0.1"], False, True),
         (["0.0.0.0"], True, True),  # noqa: S104
+        (["0.1.2.3"], True, True),
+        (["64:ff9b::a9fe:a9fe"], True, True),
+        (["64:ff9b::10.9.9.9"], True, True),
+        (["2002:7f00:1::"], False, True),
         (["10.9.9.9"], True, True),
         (["::ffff:10.9.9.9"], True, True),
         (["::1"], False, True),
