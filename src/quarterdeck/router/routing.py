@@ -9,7 +9,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.model import NO_ROUTE, Certificate, Endpoint
 from quarterdeck.router.backends import BackendRef, endpoints
 from quarterdeck.router.certificates import UnusableSecretError, pem_of
-from quarterdeck.router.ingresses import ANY_HOST, Rule, accepted, hosts_of, selected
+from quarterdeck.router.ingresses import ANY_HOST, OBJECT_NAME, Rule, accepted, hosts_of, selected
 from quarterdeck.router.observed import Observed, Problem
 from quarterdeck.router.settings import Settings
 
@@ -159,6 +159,6 @@ def _hosts_of_rules(ingress: Object) -> list[str]:
 
 def _pem(key: Key, observed: Observed) -> str:
     secret = observed.secrets.get(key)
-    if secret is None:
+    if secret is None or not OBJECT_NAME.fullmatch(key.name):
         raise UnusableSecretError("there is no Secret of type kubernetes.io/tls with this name")
     return pem_of(secret)

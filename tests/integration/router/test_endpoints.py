@@ -153,7 +153,7 @@ def test_endpoints_come_and_go_without_a_failed_request_and_without_a_reload(
     remote.route(1)
     before = remote.reloads()
     load = remote.load()
-    for numbers in ((1, 2), (2,), (2, 3, 4), (4,), (1, 2, 3, 4), (1, 3), (3,)):
+    for numbers in ((1, 2), (2,), (2, 3, 4), (4,), (1,), (2,), (1, 2, 3, 4), (1, 3), (3,)):
         remote.endpoints(*numbers)
     assert answers(load) > 100
     assert remote.router.get(remote.host) == (200, "b3 /\n")
