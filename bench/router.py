@@ -29,6 +29,7 @@ from bench.report import report
 from bench.results import Column, Measurement, Row
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.access_log import AccessLog
+from quarterdeck.haproxy.check import run_check
 from quarterdeck.haproxy.model import Config
 from quarterdeck.haproxy.render import render
 from quarterdeck.haproxy.sidecar import rsyslog_conf
@@ -262,6 +263,11 @@ async def _many(place: Path, count: int) -> Measurement:
     began = time.monotonic()
     render(config, 1)
     figures["render"] = time.monotonic() - began
+    checked = Generations(place / "checked").write(1, render(config, 1))
+    began = time.monotonic()
+    if found_faults := await run_check(str(checked)):
+        raise SystemExit(f"HAProxy refuses the configuration: {found_faults}")
+    figures["check"] = time.monotonic() - began
     proxy = Proxy(place)
     task = asyncio.create_task(proxy.run())
     try:
@@ -272,8 +278,10 @@ async def _many(place: Path, count: int) -> Measurement:
         planned = plan(config, routes(one_more, Settings()))
         if planned.reload is None:
             raise SystemExit("a new Ingress did not need a reload")
+        loaded = time.monotonic()
         await proxy.load(planned.reload)
         figures["route"] = time.monotonic() - began
+        figures["reload"] = time.monotonic() - loaded
         began = time.monotonic()
         moved = plan(planned.reload, routes(_moved(one_more), Settings()))
         await proxy.change(moved.commands, moved.adapted)
@@ -292,6 +300,8 @@ async def _many(place: Path, count: int) -> Measurement:
         columns=[
             Column(figure="decide", title="decide", format=".2f", unit=" s"),
             Column(figure="render", title="render", format=".2f", unit=" s"),
+            Column(figure="check", title="check", format=".2f", unit=" s"),
+            Column(figure="reload", title="render, check, reload", format=".2f", unit=" s"),
             Column(figure="route", title="one more, to its effect", format=".2f", unit=" s"),
             Column(figure="endpoint", title="an endpoint, to its effect", format=".3f", unit=" s"),
             Column(figure="memory", title="HAProxy's memory", unit=" MB"),

@@ -1,8 +1,12 @@
-"""A small HTTP server for tests of the router: it says who it is."""
+"""A small HTTP server for tests of the router: it says who it is.
+
+`python -m tests.http_backend NAME ADDRESS PORT` runs one until it is killed.
+"""
 
 import contextlib
 import http.server
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -13,7 +17,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def http_backend(name: str, address: str = "127.0.0.1") -> Iterator[int]:
+def http_backend(name: str, address: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
     """A server that answers every request with its name; its port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -29,7 +33,7 @@ def http_backend(name: str, address: str = "127.0.0.1") -> Iterator[int]:
         def log_message(self, *_args: object) -> None:
             """The test asserts on HAProxy's log, not on this one."""
 
-    server = _Server((address, 0), Handler)
+    server = _Server((address, port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -48,3 +52,10 @@ def free_ports(count: int) -> list[int]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [int(one.getsockname()[1]) for one in sockets]
+
+
+if __name__ == "__main__":
+    with http_backend(sys.argv[1], sys.argv[2], int(sys.argv[3])):
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        threading.Event().wait()

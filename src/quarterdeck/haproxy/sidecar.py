@@ -24,7 +24,8 @@ def rsyslog_conf(action: str = STANDARD_OUTPUT, directory: str = DIRECTORY) -> s
     - A message may have 16 KiB: the longest line has 8,192 bytes.
     - imuxsock expects no host name in a message unless it is told to; HAProxy sends one.
     - A killed rsyslog leaves its stream socket behind; the next one could not listen there.
-    - HAProxy's notices, which are more severe than access lines, are in the router's own output.
+    - HAProxy's notices, which are more severe than access lines, are in the router's own output. Of
+      level 2 (crit) it has none: that is the level of the lines of a worker that is being replaced.
     - Messages of rsyslog itself go to the log, but do not count as access lines.
     """
     load = "$ModLoad omstdout.so\n" if action.startswith(":omstdout:") else ""
@@ -45,7 +46,7 @@ if $programname == "{CANARY_TAG}" then {{
   :omuxsock:;canary
   stop
 }}
-if $programname == "haproxy" and $syslogseverity < 6 then stop
+if $programname == "haproxy" and $syslogseverity < 6 and $syslogseverity != 2 then stop
 if $inputname != "rsyslogd" then set $/lines = $/lines + 1;
 {load}*.* {action}
 """

@@ -22,11 +22,19 @@ def fresh_slots(endpoints: Collection[Endpoint]) -> Slots:
 
 
 def reassigned(slots: Slots, endpoints: Collection[Endpoint]) -> Slots | None:
-    """The slots with exactly these endpoints in them; None if there are too few slots."""
+    """The slots with exactly these endpoints in them; None if there are too few slots.
+
+    A new endpoint gets a slot that was free before, if there is one: then it is ready before the
+    one that it replaces leaves, and the backend is never empty.
+    """
     wanted = set(endpoints)
     kept = [slot if slot in wanted else None for slot in slots]
     new = sorted(wanted.difference(slot for slot in kept if slot))
-    if len(new) > kept.count(None):
+    free = [number for number, slot in enumerate(slots) if slot is None]
+    left = [number for number, slot in enumerate(kept) if slot is None and slots[number]]
+    places = [*free, *left][: len(new)]
+    if len(places) < len(new):
         return None
-    coming = iter(new)
-    return tuple(next(coming, None) if slot is None else slot for slot in kept)
+    for number, endpoint in zip(places, new, strict=True):
+        kept[number] = endpoint
+    return tuple(kept)

@@ -1,24 +1,23 @@
-"""Says whether access lines arrive: on the router's own pod, and in its metrics.
-
-The ingress operator reads the condition of the pod. The router writes it under its own account, and
-only when it says something new.
-"""
+"""Says whether access lines arrive: on the router's own pod, and in its metrics."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime
+from functools import partial
 
-import msgspec
-
-from quarterdeck.api.meta import PODS, Object
 from quarterdeck.haproxy.access_log import AccessLog
-from quarterdeck.kube import Client, KubeError
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
 from quarterdeck.router.canary import Outcome, canary_for
-from quarterdeck.router.loss import Requests, Tally, requests_in, workers_in
+from quarterdeck.router.last_counts import count_until_the_end
+from quarterdeck.router.loss import (
+    COUNTS,
+    LATE_AFTER,
+    Requests,
+    Tally,
+    requests_in,
+    workers_in,
+)
+from quarterdeck.router.pod_conditions import PodConditions, Report
 from quarterdeck.router.proxy import Proxy
-from quarterdeck.router.settings import Settings
 
 log = get_logger("router.access-logging")
 
@@ -33,22 +32,17 @@ RETRY_INTERVAL = 1.0
 class AccessLogging:
     """Watches over the access log of a router."""
 
-    def __init__(
-        self,
-        access_log: AccessLog,
-        proxy: Proxy,
-        client: Client,
-        settings: Settings,
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, access_log: AccessLog, proxy: Proxy, conditions: PodConditions) -> None:
         self._canary = canary_for(access_log, proxy.sockets)
         self._proxy = proxy
-        self._client = client
-        self._settings = settings
-        self._now = now
+        self._conditions = conditions
         self._to_sidecar = access_log.to_sidecar
+        self._read = partial(requests_in, without_empty=access_log.ignore_empty_requests)
         self.tally = Tally()
         self.ready = False
+        self._old_workers: set[asyncio.Task[None]] = set()
+        if self._to_sidecar:
+            proxy.before_reload = self._follow_worker
 
     async def run(self) -> None:
         """Send canaries until cancelled."""
@@ -58,75 +52,74 @@ class AccessLogging:
                 if outcome.arrives != self.ready:
                     log.info("access logging", ready=outcome.arrives, reason=outcome.message)
                 self.ready = outcome.arrives
-                await self._report(outcome)
-                await asyncio.sleep(INTERVAL if outcome.arrives else RETRY_INTERVAL)
+                self._conditions.report(CONDITION, report(outcome, self.tally.lost))
+                await asyncio.sleep(self._pause(outcome))
         finally:
-            self._canary.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of old workers, and stop listening for canaries."""
+        self._proxy.before_reload = None
+        for task in self._old_workers:
+            task.cancel()
+        self._canary.close()
+
+    async def _follow_worker(self) -> None:
+        """Count the requests of the worker that runs now until it has ended them all."""
+        connected = asyncio.Event()
+        socket = self._proxy.admin_socket
+        task = asyncio.create_task(
+            count_until_the_end(socket, connected, self._read, self._counted), name="old worker"
+        )
+        self._old_workers.add(task)
+        task.add_done_callback(self._old_workers.discard)
+        await connected.wait()
+
+    def _counted(self, pid: int, requests: Requests) -> None:
+        self.tally = self.tally.asked({pid: requests}, {*self.tally.workers, pid})
+
+    def _pause(self, outcome: Outcome) -> float:
+        """Seconds until the next canary."""
+        if not outcome.arrives:
+            return RETRY_INTERVAL
+        return INTERVAL if self.tally.complete else LATE_AFTER
 
     async def look(self) -> Outcome:
         """Send a canary, and count requests and lines."""
         if self._proxy.trouble:
             return Outcome(False, "RouterNotServing", self._proxy.trouble)
         if self._to_sidecar:
-            self.tally = self.tally.asked(await self._requests())
+            await self._count_requests()
         outcome = await self._canary.try_once()
         if outcome.lines is not None:
-            self.tally = self.tally.heard(outcome.lines, outcome.started)
-            self.tally = self.tally.asked(await self._requests()).settled()
+            clock = asyncio.get_running_loop().time
+            self.tally = self.tally.heard(outcome.lines, outcome.started, clock())
+            if await self._count_requests():
+                self.tally = self.tally.settled()
         return outcome
 
-    async def _requests(self) -> dict[int, Requests]:
-        """The requests of each worker that runs, old ones too."""
-        found: dict[int, Requests] = {}
+    async def _count_requests(self) -> bool:
+        """Ask each worker that runs, old ones too; return whether all gave an answer."""
         socket = self._proxy.master_socket
         try:
-            workers = workers_in(await ask_master(socket, "show proc"))
+            running = workers_in(await ask_master(socket, "show proc"))
         except CommandError:
-            return found
-        for pid in workers:
+            return False  # a master that is just reloading answers nobody
+        answers: dict[int, Requests] = {}
+        for pid in running:
             try:
-                found[pid] = requests_in(await ask_master(socket, f"@!{pid} show stat"))
+                found = self._read(await ask_master(socket, f"@!{pid} {COUNTS}"))
             except CommandError:
-                continue  # it has ended since
-        return found
-
-    async def _report(self, outcome: Outcome) -> None:
-        """Write the condition if it says something new; try again next time if that fails."""
-        name, namespace = self._settings.pod_name, self._settings.pod_namespace
-        if not name or not namespace:
-            return
-        try:
-            pod = await self._client.get(PODS, name, namespace)
-            wanted = condition(pod, outcome, self.tally.lost, self._now())
-            if wanted is not None:
-                await self._client.apply(
-                    PODS,
-                    {
-                        "metadata": {"name": name, "namespace": namespace},
-                        "status": {"conditions": [wanted]},
-                    },
-                    field_manager="quarterdeck-router",
-                    subresource="status",
-                )
-        except KubeError as error:
-            log.warning("condition of the pod not written", error=str(error))
+                continue
+            if found is not None:
+                answers[pid] = found
+        self.tally = self.tally.asked(answers, running)
+        return bool(running) and answers.keys() == set(running)
 
 
-def condition(pod: Object, outcome: Outcome, lost: int, now: datetime) -> Object | None:
-    """The condition to write on the pod; None if it says that already."""
+def report(outcome: Outcome, lost: int) -> Report:
+    """What the condition says."""
     message = outcome.message
     if lost:
         message += f"; {lost} lines were lost since the router started"
-    wanted = {
-        "type": CONDITION,
-        "status": "True" if outcome.arrives else "False",
-        "reason": outcome.reason,
-        "message": message,
-    }
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    was: Object = next((one for one in conditions if one.get("type") == CONDITION), {})
-    if wanted.items() <= was.items():
-        return None
-    since = was.get("lastTransitionTime") if was.get("status") == wanted["status"] else None
-    written = msgspec.to_builtins(now.replace(microsecond=0))
-    return {**wanted, "lastTransitionTime": since or written}
+    return Report(outcome.arrives, outcome.reason, message)

@@ -7,6 +7,8 @@ metadata service. A user who may create a Service must not reach them through th
 import ipaddress
 from collections.abc import Collection
 
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -17,7 +19,10 @@ def parsed(text: str) -> Address | None:
     except ValueError:
         return None
     if isinstance(address, ipaddress.IPv6Address):
-        return address.ipv4_mapped or address.sixtofour or _compatible(address) or address
+        inner = address.ipv4_mapped or address.sixtofour or _compatible(address)
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        return inner or address
     return address
 
 
@@ -30,7 +35,7 @@ def refusal(text: str, nodes: Collection[str], *, loopback: bool) -> str:
         return "" if loopback else "a loopback address"
     for forbidden, what in (
         (address.is_link_local, "a link-local address"),
-        (address.is_unspecified, "the unspecified address"),
+        (address.is_unspecified or address in _THIS_NETWORK, "the unspecified address"),
         (address.is_multicast, "a multicast address"),
         (address.is_reserved, "a reserved address"),
         (address in {parsed(node) for node in nodes}, "the address of a node"),

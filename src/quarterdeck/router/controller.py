@@ -20,6 +20,7 @@ from quarterdeck.controller import (
     to_singleton,
 )
 from quarterdeck.haproxy.access_log import AccessLog
+from quarterdeck.haproxy.errors import HAProxyError, RefusedTextError
 from quarterdeck.haproxy.model import Config
 from quarterdeck.kube import Cache
 from quarterdeck.log import get_logger
@@ -29,9 +30,11 @@ from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.metrics import Figure, add_metrics
 from quarterdeck.router.observed import Observed, Problem
 from quarterdeck.router.planning import config_of, plan
+from quarterdeck.router.pod_conditions import PodConditions, Report
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
-from quarterdeck.router.resolver import Resolver
-from quarterdeck.router.routing import routes
+from quarterdeck.router.refused import problems as blamed
+from quarterdeck.router.resolver import Resolver, is_own
+from quarterdeck.router.routing import Routing, routes
 from quarterdeck.router.settings import Settings
 
 log = get_logger("router")
@@ -41,6 +44,8 @@ INGRESSES = foreign("networking.k8s.io/v1", "Ingress", "ingresses", namespaced=T
 ENDPOINT_SLICES = foreign("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", namespaced=True)
 _SERVICE_NAME = "kubernetes.io/service-name"
 _ROUTES = Key("", "routes")
+CONFIGURATION_ACCEPTED = "quarterdeck.dev/ConfigurationAccepted"
+"""The type of the condition on the router's pod: False while HAProxy refuses the latest one."""
 RESOLVE_TIMEOUT = 5.0
 """Seconds that the first configuration waits for the addresses of external names."""
 
@@ -86,7 +91,7 @@ class Caches:
                 one["metadata"]["name"]: one["metadata"].get("labels") or {}
                 for one in self.namespaces.list()
             },
-            node_addresses=_addresses(self.nodes.list()),
+            node_addresses=_addresses(self.nodes.list()) | resolver.own,
             resolved=resolver.resolved,
         )
 
@@ -101,6 +106,8 @@ class Router:
         self._reloaded_at: float | None = None
         self._first_look: float | None = None
         self._reported: set[tuple[str, str]] = set()
+        self._refused: tuple[Problem, ...] = ()
+        self._conditions = PodConditions(manager.replica_client, settings, manager.now)
         self.proxy = Proxy(directory)
         self.controller = Controller(
             "routes",
@@ -116,6 +123,10 @@ class Router:
         """Add the router's parts to its manager."""
         self._manager.add(self.controller)
         self._manager.add_task("haproxy", self.proxy.run, always=True)
+        self._manager.declare(
+            PODS, "get", selection=Selection(namespace=self._settings.pod_namespace)
+        )
+        self._manager.add_task("conditions", self._conditions.run, always=True)
         self._manager.add_task("external names", self._resolver.run, always=True)
         self._manager.ready_unless(lambda: self.proxy.trouble)
         proxy = self.proxy
@@ -128,12 +139,8 @@ class Router:
         add_metrics(self._manager.registry, figures)
 
     def _add_access_logging(self, access_log: AccessLog) -> "list[Figure]":
-        manager = self._manager
-        manager.declare(PODS, "get", selection=Selection(namespace=self._settings.pod_namespace))
-        logging = AccessLogging(
-            access_log, self.proxy, manager.replica_client, self._settings, manager.now
-        )
-        manager.add_task("access logging", logging.run, always=True)
+        logging = AccessLogging(access_log, self.proxy, self._conditions)
+        self._manager.add_task("access logging", logging.run, always=True)
         return [
             (
                 "quarterdeck_router_access_requests",
@@ -155,12 +162,12 @@ class Router:
     async def _reconcile(self, _key: Key) -> Result:
         routing = routes(self._caches.observed(self._resolver), self._settings)
         self._resolver.want(routing.external_names)
-        self._report(routing.problems)
+        self._report((*routing.problems, *self._refused))
         proxy = self.proxy
         if proxy.config is None:
             if wait := self._wait_for_names(routing.external_names):
                 return Result(requeue_after=wait)
-            return await self._reload(config_of(routing, self._base, None))
+            return await self._reload(config_of(routing, self._base, None), routing)
         planned = plan(proxy.config, routing)
         if planned.commands:
             try:
@@ -168,8 +175,11 @@ class Router:
             except CommandError as error:
                 # A reload makes good what a command did not.
                 log.warning("haproxy refused a command, reloading", error=str(error))
-                return await self._reload(config_of(routing, self._base, proxy.config))
-        return DONE if planned.reload is None else await self._reload(planned.reload)
+                return await self._reload(config_of(routing, self._base, proxy.config), routing)
+        if planned.reload is not None:
+            return await self._reload(planned.reload, routing)
+        self._accepted()
+        return DONE
 
     def _wait_for_names(self, names: frozenset[str]) -> float:
         """Seconds to wait for the first addresses; the resolver wakes the routes sooner.
@@ -183,7 +193,7 @@ class Router:
             return 0.0
         return max(0.0, self._first_look + RESOLVE_TIMEOUT - now)
 
-    async def _reload(self, config: Config) -> Result:
+    async def _reload(self, config: Config, routing: Routing) -> Result:
         """Load the configuration, or say when the next reload is due."""
         now = self._manager.clock()
         if self._reloaded_at is not None:
@@ -194,14 +204,32 @@ class Router:
         try:
             await self.proxy.load(config)
         except ConfigRefusedError as error:
-            # Everything was checked before, so this is a fault of ours or of HAProxy's version. The
-            # next change may be good; what runs goes on.
-            log.error("configuration refused, keeping the one before", error=str(error))
+            self._say_refused(error, tuple(blamed(error.complaints, error.config, routing.users)))
+        except RefusedTextError as error:
+            self._say_refused(error, ())
         except CommandError as error:
             log.error("the new worker does not answer, reloading again", error=str(error))
             self.proxy.config = None
             return Result(requeue_after=self._settings.reload_interval)
+        else:
+            self._accepted()
+        self._report((*routing.problems, *self._refused))
         return DONE
+
+    def _accepted(self) -> None:
+        self._refused = ()
+        message = "HAProxy runs with the latest configuration"
+        self._conditions.report(CONFIGURATION_ACCEPTED, Report(True, "Accepted", message))
+
+    def _say_refused(self, error: HAProxyError, refused: tuple[Problem, ...]) -> None:
+        """Say that what runs goes on, and why.
+
+        Everything was checked before, so this is a fault of ours or of HAProxy's version. The next
+        change may be good.
+        """
+        log.error("configuration refused, keeping the one before", error=str(error))
+        self._refused = refused
+        self._conditions.report(CONFIGURATION_ACCEPTED, Report(False, "Refused", str(error)))
 
     def _report(self, problems: tuple[Problem, ...]) -> None:
         """Record an event about each new problem; one that is gone and comes back is new."""
@@ -219,9 +247,10 @@ class Router:
 
 def _base_config(settings: Settings, directory: Path, now: datetime) -> Config:
     """The configuration without routes."""
+    ipv6 = is_own("::")
     return Config(
-        http_bind=settings.bind(settings.http_port),
-        https_bind=settings.bind(settings.https_port),
+        http_bind=settings.bind(settings.http_port, ipv6=ipv6),
+        https_bind=settings.bind(settings.https_port, ipv6=ipv6),
         sockets=str(directory),
         access_log=settings.access_log,
         default_certificate=_default_certificate(directory, settings, now),

@@ -16,12 +16,15 @@ from quarterdeck.router.settings import DEFAULT_NAME, Settings
 
 ANY_HOST = "*"
 _LEGACY_CLASS = "kubernetes.io/ingress.class"
-_HOST = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_HOST = re.compile(
+    r"(?=.{1,253}$)(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
 _PATH = re.compile(r"/[!-~]*")
 _LONGEST_PATH = 4096
 """HAProxy reads a map by lines of 16 KiB: what is longer would go on as an entry of its own, for
 any host. No request has such a path either."""
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+"""The name of a Service or Secret. The API refuses others; here one of them would spoil all."""
 _PORT_NAME = re.compile(r"[a-z0-9-]{1,63}")
 
 
@@ -158,7 +161,7 @@ def _backend(ingress: Object, backend: Object, field: str) -> BackendRef | Probl
     port = service.get("port") or {}
     number, name = port.get("number"), port.get("name") or ""
     wanted = str(number) if number else name
-    if not _NAME.fullmatch(service.get("name") or "") or not _PORT_NAME.fullmatch(wanted):
+    if not OBJECT_NAME.fullmatch(service.get("name") or "") or not _PORT_NAME.fullmatch(wanted):
         return _invalid(ingress, field, service, "name a Service and one of its ports")
     return BackendRef(ingress["metadata"]["namespace"], service["name"], wanted)
 

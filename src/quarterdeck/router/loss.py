@@ -1,18 +1,24 @@
 """Counts access lines from both ends: what HAProxy wrote, and what arrived at rsyslog. Pure.
 
 HAProxy counts the requests of each worker and frontend, and each request has one line at its end.
-rsyslog counts lines, and says the count with each canary, which keeps its place among them. A
-request that had ended when HAProxy was asked, just before the canary, must be among the lines.
+rsyslog counts lines, and says the count with each canary, which keeps its place among the lines of
+its own worker. A request that had ended when HAProxy was asked, just before the canary, must be
+among the lines. A canary can overtake lines of an older worker, which come by another connection:
+so a line is lost only if it is still missing at a canary `LATE_AFTER` seconds later.
 """
 
-import csv
-import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 PUBLIC = ("public", "public_ssl")
 """The frontends whose requests have access lines."""
+
+
+COUNTS = "show stat -1 3 -1"
+"""The command for the counts of all frontends and backends, without their servers."""
+LATE_AFTER = 3.0
+"""Seconds after which a missing line is lost."""
 
 
 class Requests(msgspec.Struct, frozen=True):
@@ -35,6 +41,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """rsyslog's own count, since its start."""
     started: str = ""
     """The start of rsyslog, as it says it."""
+    due: tuple[tuple[float, int], ...] = ()
+    """How many lines have to arrive, and when that was known; those that are not late yet."""
     lost: int = 0
     """Lines that are known to be lost. It never falls."""
 
@@ -48,12 +56,18 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         """All lines that are known to have arrived."""
         return (self.lines_before or 0) + self.lines
 
-    def asked(self, now: Mapping[int, Requests]) -> "Tally":
-        """After the workers were asked: those that are missing have ended."""
-        gone = sum(one.begun for pid, one in self.workers.items() if pid not in now)
-        return msgspec.structs.replace(self, workers=dict(now), ended=self.ended + gone)
+    @property
+    def complete(self) -> bool:
+        """Whether each line that is due has arrived, or is known to be lost."""
+        return all(count <= self.arrived + self.lost for _, count in self.due)
 
-    def heard(self, lines: int, started: str) -> "Tally":
+    def asked(self, answers: Mapping[int, Requests], running: Collection[int]) -> "Tally":
+        """After the workers that run were asked; one that gave no answer keeps its count."""
+        gone = sum(one.begun for pid, one in self.workers.items() if pid not in running)
+        kept = {pid: one for pid, one in self.workers.items() if pid in running}
+        return msgspec.structs.replace(self, workers={**kept, **answers}, ended=self.ended + gone)
+
+    def heard(self, lines: int, started: str, now: float) -> "Tally":
         """After a canary came back, which was sent after the workers were asked."""
         if self.lines_before is None:
             # Lines of before this router's start are nobody's loss.
@@ -63,25 +77,47 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         before = self.lines_before if started == self.started else self.arrived
         new = msgspec.structs.replace(self, lines_before=before, lines=lines, started=started)
         still_open = sum(one.open for one in self.workers.values())
-        missing = new.requests - still_open - new.arrived
-        return msgspec.structs.replace(new, lost=max(self.lost, missing))
+        due = (*self.due, (now, new.requests - still_open))
+        late = [count - new.arrived for at, count in due if at <= now - LATE_AFTER]
+        return msgspec.structs.replace(new, due=due[len(late) :], lost=max(self.lost, *late, 0))
 
     def settled(self) -> "Tally":
-        """With the requests that no worker was asked about any more, but whose lines arrived."""
+        """With the requests that no worker was asked about any more, but whose lines arrived.
+
+        It is called only when each worker that runs gave an answer after the canary: the lines of
+        one that did not would be taken for those of a worker that has ended.
+        """
         unknown = self.arrived + self.lost - self.requests
         if self.lines_before is None or unknown <= 0:
             return self
         return msgspec.structs.replace(self, ended=self.ended + unknown)
 
 
-def requests_in(statistics: str) -> Requests:
-    """The requests of the public frontends, in the output of `show stat`."""
-    begun = still_open = 0
-    for row in csv.DictReader(io.StringIO(statistics.lstrip("# \n"))):
-        if row.get("pxname") in PUBLIC and row.get("svname") == "FRONTEND":
-            begun += int(row.get("req_tot") or 0)
+def requests_in(statistics: str, *, without_empty: bool = False) -> Requests | None:
+    """The requests of the public frontends, in the answer to `COUNTS`; None if it has none.
+
+    A connection has at most one open request, or, with HTTP/2, several: those are at backends.
+    Without empty ones, only those count that are no errors of a client: HAProxy counts a connection
+    without a request as such an error, and writes no line of it if told so.
+    """
+    begun: int | None = None
+    still_open = 0
+    columns: list[str] = []
+    for line in statistics.splitlines():
+        # No text with commas comes before the columns that count.
+        cells = line.lstrip("# ").split(",")
+        if not columns:
+            columns = cells if cells[0] == "pxname" else []
+            continue
+        row = dict(zip(columns, cells, strict=False)) if cells[0] in PUBLIC else {}
+        if row.get("svname") == "FRONTEND":
+            begun = (begun or 0) + int(row.get("req_tot") or 0)
+            if without_empty:
+                begun -= int(row.get("ereq") or 0)
             still_open += int(row.get("scur") or 0)
-    return Requests(begun, still_open)
+        elif cells[1:2] == ["BACKEND"]:
+            still_open += int(cells[columns.index("scur")] or 0)
+    return None if begun is None else Requests(begun, still_open)
 
 
 def workers_in(processes: str) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ which gets the listening sockets of the old one; the old one finishes its connec
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +14,12 @@ from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.haproxy.check import Complaint, run_check
 from quarterdeck.haproxy.errors import HAProxyError
 from quarterdeck.haproxy.model import Config
-from quarterdeck.haproxy.render import admin_socket, render
+from quarterdeck.haproxy.render import CONFIG_FILE, admin_socket, render
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask, order
 from quarterdeck.router.generations import Generations
 from quarterdeck.router.notices import pass_on
-from quarterdeck.router.orphans import soft_stop_orphan
+from quarterdeck.router.orphans import soft_stop_orphans
 
 log = get_logger("router.proxy")
 
@@ -28,14 +29,18 @@ STOP_GRACE_PERIOD = 30
 """Seconds in which HAProxy finishes its connections when the router stops."""
 STEADY_AFTER = 60.0
 """Seconds after which the failures before count no more."""
+Hook = Callable[[], Awaitable[None]]
 RESTARTS = Backoff(base=0.05, limit=30.0)
 
 
 class ConfigRefusedError(HAProxyError):
     """HAProxy refuses a configuration; it runs on with the one before."""
 
-    def __init__(self, complaints: list[Complaint]) -> None:
+    def __init__(self, complaints: list[Complaint], config: str) -> None:
         super().__init__("; ".join(complaint.words for complaint in complaints))
+        self.complaints = complaints
+        self.config = config
+        """The text of the haproxy.cfg that is refused."""
 
 
 class Proxy:
@@ -45,17 +50,19 @@ class Proxy:
         self.sockets = str(directory)
         """The directory of the sockets."""
         self.master_socket = f"{directory}/master.sock"
-        self._pid_file = directory / "haproxy.pid"
         self._program = program
         self._generations = Generations(directory)
         self._process: asyncio.subprocess.Process | None = None
         self._notices: asyncio.Task[None] | None = None
+        self._orphans: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self._changing = asyncio.Lock()
         self.generation = self._generations.number()
         """The number of the configuration that runs."""
         self.config: Config | None = None
         """What runs; None before the first `load`."""
+        self.before_reload: Hook | None = None
+        """What is done while the old worker still has its admin socket."""
         self.reloads = 0
         self.starts = 0
         self.trouble = "no configuration yet"
@@ -87,11 +94,15 @@ class Proxy:
                     retries = Retries(RESTARTS)
                 await asyncio.sleep(retries.next())
         finally:
+            if self._orphans is not None:
+                self._orphans.cancel()
             await self._stop()
 
     async def load(self, config: Config) -> None:
         """Run with this configuration; if HAProxy refuses it, raise `ConfigRefusedError`."""
         async with self._changing:
+            if self._process is not None and self.before_reload is not None:
+                await self.before_reload()
             await self._install(config)
             if self._process is None:
                 self._wanted.set()
@@ -111,10 +122,11 @@ class Proxy:
     async def _install(self, config: Config) -> None:
         """Write the files, check them, and let them count from now on."""
         number = self.generation + 1
-        path = self._generations.write(number, render(config, number))
+        files = render(config, number)
+        path = self._generations.write(number, files)
         if found := await run_check(str(path), program=self._program):
             self._generations.discard(number)
-            raise ConfigRefusedError(found)
+            raise ConfigRefusedError(found, files[CONFIG_FILE])
         self._generations.make_current(number)
         self.generation, self.config = number, config
 
@@ -137,8 +149,7 @@ class Proxy:
             self._notices = asyncio.create_task(pass_on(self._process.stderr), name="notices")
             try:
                 await self._until_it_answers()
-                soft_stop_orphan(self._pid_file, self._program)
-                self._pid_file.write_text(str(self._process.pid))
+                self._stop_orphans(self._process.pid)
                 self.trouble = ""
                 log.info("haproxy runs", generation=self.generation, pid=self._process.pid)
             except CommandError:
@@ -149,6 +160,13 @@ class Proxy:
         if self._notices is not None:
             await self._notices
         return code
+
+    def _stop_orphans(self, ours: int) -> None:
+        if self._orphans is not None:
+            self._orphans.cancel()
+        self._orphans = asyncio.create_task(
+            soft_stop_orphans(self.master_socket, ours), name="orphans"
+        )
 
     async def _until_it_answers(self) -> None:
         """Wait until the worker of this generation runs; raise `CommandError` if it does not."""

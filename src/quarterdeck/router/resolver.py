@@ -17,6 +17,17 @@ async def look_up(name: str) -> tuple[str, ...]:
     return tuple(sorted({str(entry[4][0]) for entry in found}))
 
 
+def is_own(address: str) -> bool:
+    """Whether this machine, or this pod, has the address: only such a one can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
 class Resolver:
     """The addresses of the wanted names; `changed` is called when one has others."""
 
@@ -32,6 +43,12 @@ class Resolver:
         self._wanted: frozenset[str] = frozenset()
         self._new = asyncio.Event()
         self.resolved: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Those of the addresses that are the router's own, of whatever interface."""
+        found = {address for addresses in self.resolved.values() for address in addresses}
+        return frozenset(filter(is_own, found))
 
     def want(self, names: Iterable[str]) -> None:
         """Resolve exactly these names from now on."""

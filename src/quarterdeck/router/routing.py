@@ -9,7 +9,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.model import NO_ROUTE, Certificate, Endpoint
 from quarterdeck.router.backends import BackendRef, endpoints
 from quarterdeck.router.certificates import UnusableSecretError, pem_of
-from quarterdeck.router.ingresses import ANY_HOST, Rule, accepted, hosts_of, selected
+from quarterdeck.router.ingresses import ANY_HOST, OBJECT_NAME, Rule, accepted, hosts_of, selected
 from quarterdeck.router.observed import Observed, Problem
 from quarterdeck.router.settings import Settings
 
@@ -25,6 +25,8 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     backends: Mapping[str, Sequence[Endpoint]] = {}
     """The endpoints of each backend, by its name."""
     certificates: tuple[Certificate, ...] = ()
+    users: Mapping[str, Sequence[Object]] = {}
+    """The Ingress objects that use a backend, or a certificate, by its name."""
     problems: tuple[Problem, ...] = ()
     external_names: frozenset[str] = frozenset()
     """The names that have to be resolved."""
@@ -50,6 +52,7 @@ def routes(observed: Observed, settings: Settings) -> Routing:
         ),
         backends=dict(sorted(backends.items())),
         certificates=certificates,
+        users=_users(ours, rules),
         problems=(*problems, *of_secrets),
         external_names=_external_names(rules, observed) if settings.external_names else frozenset(),
     )
@@ -75,6 +78,18 @@ def _ends(rules: Sequence[Rule]) -> list[tuple[str, str]]:
         others = [owners[one] for one in wider if one in owners and one != host]
         if others and others[0] != owners[host]:
             found.append((f"{host}/", NO_ROUTE))
+    return found
+
+
+def _users(ingresses: Sequence[Object], rules: Sequence[Rule]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for rule in rules:
+        found.setdefault(rule.backend.backend_name, []).append(rule.ingress)
+    for ingress in ingresses:
+        for tls in (ingress.get("spec") or {}).get("tls") or ():
+            if name := tls.get("secretName"):
+                file = _file_name(Key(ingress["metadata"]["namespace"], name))
+                found.setdefault(file, []).append(ingress)
     return found
 
 
@@ -144,6 +159,6 @@ def _hosts_of_rules(ingress: Object) -> list[str]:
 
 def _pem(key: Key, observed: Observed) -> str:
     secret = observed.secrets.get(key)
-    if secret is None:
+    if secret is None or not OBJECT_NAME.fullmatch(key.name):
         raise UnusableSecretError("there is no Secret of type kubernetes.io/tls with this name")
     return pem_of(secret)

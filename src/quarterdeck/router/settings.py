@@ -38,11 +38,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pod_name: str = ""
     pod_namespace: str = ""
 
-    def bind(self, port: int) -> str:
-        """The address of a listener, as in haproxy.cfg."""
+    def bind(self, port: int, *, ipv6: bool = False) -> str:
+        """The addresses of a listener, as in haproxy.cfg; IPv6 too, if the machine has it.
+
+        A listener for both would write IPv4 addresses as IPv6 into access lines.
+        """
         if ":" in self.bind_address:
             return f"[{self.bind_address}]:{port}"
-        return f"{self.bind_address or '*'}:{port}"
+        if self.bind_address:
+            return f"{self.bind_address}:{port}"
+        return f"*:{port},:::{port} v6only" if ipv6 else f"*:{port}"
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

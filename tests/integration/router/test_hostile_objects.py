@@ -4,6 +4,7 @@ import base64
 import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -16,7 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.haproxy.access_log import access_log
 from quarterdeck.haproxy.check import run_check
+from quarterdeck.haproxy.errors import InvalidVariableError, RefusedTextError
 from quarterdeck.haproxy.model import Config
 from quarterdeck.haproxy.render import render
 from quarterdeck.router.certificates import self_signed
@@ -114,3 +117,135 @@ async def test_a_certificate_may_have_many_hosts_and_a_secret_a_long_name(tmp_pa
     seen = Observed(ingresses=[ingress("", name, hosts)], secrets=secrets)
     config = await taken(tmp_path, routes(seen, Settings()))
     assert sorted(config.certificates[0].server_names) == sorted(hosts)
+
+
+HOSTILE = (
+    "x\n    server evil 127.0.0.1:2379",
+    "x\nbackend evil",
+    "x\r\nbackend evil",
+    "x\x00",
+    "x\x85backend evil",
+    "x\u2028backend evil",
+    "x' 'y",
+    "x'\n",
+    'x"',
+    "x\\",
+    "x # y",
+    "$HOME",
+    "${HOME}",
+    "$(id)",
+    "%[env(HOME)]",
+    "{{ 7 * 7 }}",
+    "../../etc/passwd",
+    "a b",
+    "a,b",
+    "\ud800",
+    "",
+    "x" * 20000,
+)
+FIELDS = ("host", "path", "service", "port", "secret name", "secret", "tls host", "annotation")
+
+
+def hostile_ingress(field: str, value: str, number: int) -> Object:
+    """An Ingress with this value in one of its fields."""
+    given = {"host": f"h{number}.example", "path": f"/p{number}", "service": "web", "port": "http"}
+    given |= {"secret name": "good", "tls host": f"h{number}.example", "annotation": "x"}
+    given[field] = f"/{value}" if field == "path" else value
+    backend = {"service": {"name": given["service"], "port": {"name": given["port"]}}}
+    paths = [{"path": given["path"], "pathType": "Prefix", "backend": backend}]
+    return {
+        "metadata": {
+            "name": f"i{number}",
+            "namespace": "shop",
+            "uid": str(number),
+            "annotations": {"haproxy.router.openshift.io/balance": given["annotation"]},
+        },
+        "spec": {
+            "rules": [{"host": given["host"], "http": {"paths": paths}}],
+            "tls": [{"hosts": [given["tls host"]], "secretName": given["secret name"]}],
+        },
+    }
+
+
+def heads(config: str) -> list[str]:
+    """The head of each section, as HAProxy sees lines: only a line feed ends one."""
+    return [line for line in config.split("\n") if line and not line[0].isspace()]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+async def test_no_field_of_an_object_changes_the_structure(tmp_path: Path, field: str) -> None:
+    good = secret(GOOD)
+    secrets = {Key("shop", "good"): good}
+    if field in ("secret name", "secret"):
+        for number, value in enumerate(HOSTILE):
+            encoded = base64.b64encode(value.encode(errors="replace")).decode()
+            bad = {"data": {**good["data"], "tls.crt": good["data"]["tls.crt"] + encoded}}
+            secrets[Key("shop", value)] = good if field == "secret name" else bad
+            secrets[Key("shop", f"bad-{number}")] = {"data": {"tls.crt": value, "tls.key": value}}
+    port = {"name": "http", "port": 80}
+    services = {Key("shop", "web"): {"spec": {"ports": [port]}}}
+    for value in HOSTILE:
+        services[Key("shop", value)] = {"spec": {"ports": [{**port, "name": value}]}}
+    seen = Observed(
+        ingresses=[
+            *(hostile_ingress(field, value, number) for number, value in enumerate(HOSTILE)),
+            ingress("good.example", "good"),
+        ],
+        services=services,
+        secrets=secrets,
+    )
+    routing = routes(seen, Settings())
+    config = await taken(tmp_path, routing)
+    text = render(config, 1)["haproxy.cfg"]
+    empty = render(msgspec.structs.replace(config, backends=()), 1)["haproxy.cfg"]
+    assert heads(text) == [*heads(empty), *(f"backend {name}" for name in routing.backends)]
+    # A backend is its head, two lines and its servers, whatever the objects say.
+    lines = [line for line in text.split("\n") if line.strip()]
+    own = [line for line in empty.split("\n") if line.strip()]
+    assert len(lines) - len(own) == sum(3 + len(one.slots) for one in config.backends)
+    assert ("good.example/", "shop:web:80") in config.path_prefixes
+    assert "evil" not in "".join(name for _, name in config.path_prefixes)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "ROUTER_SYSLOG_ADDRESS",
+        "ROUTER_LOG_FACILITY",
+        "ROUTER_LOG_LEVEL",
+        "ROUTER_LOG_MAX_LENGTH",
+        "ROUTER_SYSLOG_FORMAT",
+        "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",
+        "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS",
+        "ROUTER_CAPTURE_HTTP_COOKIE",
+    ],
+)
+async def test_no_variable_changes_the_structure(tmp_path: Path, variable: str) -> None:
+    """What an IngressController says is in variables: it adds one line at most, or is refused."""
+    usual = {"ROUTER_SYSLOG_ADDRESS": "127.0.0.1:514", "ROUTER_LOG_LEVEL": "info"}
+    captured = "CAPTURE" in variable
+    base = Config(
+        http_bind="127.0.0.1:1",
+        https_bind="127.0.0.1:2",
+        sockets=str(tmp_path),
+        default_certificate=self_signed("default", NOW),
+        access_log=access_log(usual),
+    )
+    expected = render(base, 1)["haproxy.cfg"]
+    for value in HOSTILE:
+        given = {**usual, variable: f"{value}:9" if captured else value}
+        try:
+            wanted = msgspec.structs.replace(base, access_log=access_log(given))
+            text = render(wanted, 1)["haproxy.cfg"]
+        except (InvalidVariableError, RefusedTextError):
+            continue
+        more = 0
+        if captured and value:
+            more = 2  # in each of the two frontends
+        assert heads(text) == heads(expected)
+        assert text.count("\n") - expected.count("\n") <= more, value
+        path = Generations(tmp_path).write(1, render(wanted, 1))
+        for complaint in await run_check(str(path)):
+            # A format may be bad, but only as a format.
+            assert variable == "ROUTER_SYSLOG_FORMAT", complaint
+            assert "log-format" in complaint.words or "fetch" in complaint.words, complaint

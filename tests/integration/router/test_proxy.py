@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -17,7 +19,9 @@ from quarterdeck.haproxy.model import Backend, Certificate, Config, Endpoint
 from quarterdeck.haproxy.runtime import runtime_commands
 from quarterdeck.router.admin import ask
 from quarterdeck.router.certificates import self_signed
+from quarterdeck.router.orphans import masters, soft_stop_orphans
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
 
 LOOPBACK = "127.0.0.1"
@@ -57,8 +61,8 @@ async def serving(proxy: Proxy) -> None:
     await eventually_async(lambda: not proxy.trouble, "HAProxy serves")
 
 
-async def get(port: int, path: str = "/") -> tuple[int, str]:
-    url = f"http://{LOOPBACK}:{port}{path}"
+async def get(port: int, path: str = "/", host: str = LOOPBACK) -> tuple[int, str]:
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
     async with aiohttp.ClientSession() as client, client.get(url) as answer:
         return answer.status, await answer.text()
 
@@ -168,16 +172,54 @@ async def test_requests_do_not_fail_while_haproxy_reloads(
         assert (proxy.reloads, proxy.starts) == (reloads, 1)
 
 
-async def test_a_killed_haproxy_is_started_again(tmp_path: Path, backends: list[int]) -> None:
+BACK_WITHIN = 5.0
+"""Seconds. Measured: 0.2 to 0.3 with eight others on two cores; the goal is one."""
+
+
+@pytest.mark.parametrize("victim", ["worker", "master"])
+async def test_requests_are_served_soon_after_haproxy_is_killed(
+    tmp_path: Path, backends: list[int], victim: str
+) -> None:
     ports = free_ports(2)
     async with running(tmp_path) as proxy:
         await proxy.load(config(tmp_path, ports, backends[0]))
         await serving(proxy)
         info = await ask(proxy.admin_socket, "show info")
         worker = next(int(at.split()[1]) for at in info.splitlines() if at.startswith("Pid:"))
-        os.kill(worker, signal.SIGKILL)
+        (master,) = masters(proxy.master_socket)
+        os.kill(worker if victim == "worker" else master, signal.SIGKILL)
+        began = time.monotonic()
+        # The old listener may still have connections, which it never answers.
         await eventually_async(lambda: proxy.starts == 2 and not proxy.trouble, "a new HAProxy")
         assert await get(ports[0]) == (200, "one /\n")
+        assert time.monotonic() - began < BACK_WITHIN
+
+
+async def test_a_haproxy_that_misses_the_signal_to_stop_gets_another(tmp_path: Path) -> None:
+    """A master that replaces itself for a reload has no handler for a moment."""
+    script = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+        "print('ready', flush=True)\n"
+        "signal.sigwait([signal.SIGUSR1])\n"
+        "signal.sigwait([signal.SIGUSR1])\n"
+    )
+    socket = str(tmp_path / "master.sock")
+    orphan = await asyncio.create_subprocess_exec(
+        *("haproxy", "-c", script, f"{socket},mode,600"),
+        executable=sys.executable,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert orphan.stdout is not None
+        assert await orphan.stdout.readline() == b"ready\n"
+        assert masters(socket) == {orphan.pid}
+        assert masters(f"{socket}x") == set()
+        await asyncio.wait_for(soft_stop_orphans(socket, ours=0), 60)
+        assert await asyncio.wait_for(orphan.wait(), 60) == 0
+    finally:
+        if orphan.returncode is None:
+            orphan.kill()
 
 
 async def test_the_next_router_takes_over_from_one_that_was_killed(
@@ -229,3 +271,31 @@ async def test_endpoints_come_and_go_under_load_without_a_failed_request(
         assert "Socket errors" not in said, said
         assert changes >= 8
         assert proxy.reloads == 0
+
+
+@pytest.mark.parametrize(
+    ("bind_address", "addresses"),
+    [
+        pytest.param("", ["127.0.0.1", "::1"], id="all addresses"),
+        pytest.param("::1", ["::1"], id="one IPv6 address"),
+    ],
+)
+async def test_both_families_are_served(
+    tmp_path: Path, backends: list[int], bind_address: str, addresses: list[str]
+) -> None:
+    ports = free_ports(2)
+    settings = Settings(bind_address=bind_address)
+    async with running(tmp_path) as proxy:
+        await proxy.load(
+            msgspec.structs.replace(
+                config(tmp_path, ports, backends[0]),
+                http_bind=settings.bind(ports[0], ipv6=True),
+                https_bind=settings.bind(ports[1], ipv6=True),
+            )
+        )
+        await serving(proxy)
+        for address in addresses:
+            for port in ports:
+                _, writer = await asyncio.open_connection(address, port)
+                writer.close()
+        assert await get(ports[0], host=addresses[-1]) == (200, "one /\n")

@@ -3,115 +3,22 @@
 import contextlib
 import json
 import os
-import signal
+import shutil
 import ssl
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.http_backend import free_ports, http_backend
+from tests.router_process import LOOPBACK, RouterProcess, Shop, external, ingress
 from tests.rsyslog_process import running_sidecar
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.operators import apply
-from quarterdeck.operators.ingress.router_account import OBJECTS
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.testing.namespaces import create_namespace, delete_namespace, name_for
 from quarterdeck.testing.waiting import eventually, until
-
-LOOPBACK = "127.0.0.1"
-
-
-class RouterProcess:
-    """A running router: its ports, its log."""
-
-    def __init__(self, kubeconfig: Path, directory: Path, **variables: str) -> None:
-        self.http, self.https, self.stats = free_ports(3)
-        self._command = [
-            *(sys.executable, "-m", "quarterdeck", "--verbosity=4", "router"),
-            *("--log-format=json", f"--kubeconfig={kubeconfig}", f"--state-dir={directory}"),
-            *("--allow-external-names", "--allow-loopback-backends"),
-        ]
-        self._environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("POD_")},
-            "ROUTER_SERVICE_HTTP_PORT": str(self.http),
-            "ROUTER_SERVICE_HTTPS_PORT": str(self.https),
-            "STATS_PORT": str(self.stats),
-            "RELOAD_INTERVAL": "1s",
-            "POD_IP": LOOPBACK,
-            **variables,
-        }
-        self.log = directory / "router.log"
-        self.start()
-
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command, env=self._environment, stdout=log, stderr=log
-            )
-
-    def get(self, host: str, path: str = "/", *, tls: bool = False) -> tuple[int, str]:
-        """Status and text of a request for a host."""
-        port = self.https if tls else self.http
-        url = f"http{'s' if tls else ''}://{LOOPBACK}:{port}{path}"
-        context = ssl.create_default_context() if tls else None
-        if context is not None:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        asked = urllib.request.Request(url, headers={"Host": host})  # noqa: S310
-        try:
-            with urllib.request.urlopen(asked, timeout=30, context=context) as answer:  # noqa: S310
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError as error:
-            return 0, str(error)
-
-    def until(self, host: str, path: str, wanted: tuple[int, str]) -> None:
-        """Wait for an answer; of a 503 the text is HAProxy's own."""
-
-        def look() -> tuple[int, str]:
-            status, text = self.get(host, path)
-            return status, text if status == 200 else ""
-
-        until(look, lambda seen: seen == wanted, f"{wanted} for {host}{path}: {self.log}")
-
-    def ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.stats}/healthz/ready") as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    def metric(self, sample: str) -> float:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.stats}/metrics") as answer:
-            for line in answer.read().decode().splitlines():
-                name, _, value = line.rpartition(" ")
-                if name == sample:
-                    return float(value)
-        return 0.0
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(60)
-            finally:
-                self.process.kill()
-
-
-@pytest.fixture(scope="module")
-def account(control_plane: ControlPlane) -> Path:
-    """The kubeconfig of the routers' account, with the rights that the release gives it."""
-    if not control_plane.requests().send("GET", "/api/v1/namespaces/openshift-ingress").ok:
-        create_namespace(control_plane.requests(), "openshift-ingress")
-    apply(control_plane, OBJECTS)
-    return control_plane.kubeconfig_for_service_account("openshift-ingress", "router")
 
 
 @pytest.fixture(scope="module")
@@ -122,70 +29,6 @@ def router(account: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
     finally:
         running.stop()
-
-
-@pytest.fixture(scope="module")
-def ports() -> Iterator[dict[str, int]]:
-    with http_backend("one") as one, http_backend("two") as two:
-        yield {"one": one, "two": two}
-
-
-class Shop:
-    """A namespace with Services for the backends."""
-
-    def __init__(self, plane: ControlPlane, namespace: str, ports: dict[str, int]) -> None:
-        self.plane, self.namespace = plane, namespace
-        self.apply(*(external(name, port) for name, port in ports.items()))
-
-    def apply(self, *objects: Object) -> None:
-        for one in objects:
-            one["metadata"]["namespace"] = self.namespace
-        apply(self.plane, objects)
-
-    def kubectl(self, *arguments: str) -> str:
-        return self.plane.kubectl("--namespace", self.namespace, *arguments).stdout
-
-    def events(self, about: str) -> list[str]:
-        found: Any = json.loads(self.kubectl("get", "events", "--output=json"))
-        return [one["message"] for one in found["items"] if one["involvedObject"]["name"] == about]
-
-
-@pytest.fixture
-def shop(control_plane: ControlPlane, namespace: str, ports: dict[str, int]) -> Shop:
-    return Shop(control_plane, namespace, ports)
-
-
-def external(name: str, port: int, target: str = "localhost") -> Object:
-    """A Service on this machine."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name},
-        "spec": {
-            "type": "ExternalName",
-            "externalName": target,
-            "ports": [{"name": "http", "port": port}],
-        },
-    }
-
-
-def ingress(name: str, host: str, *paths: tuple[str, str, str], **spec: Any) -> Object:
-    """An Ingress of these paths: path, type, Service."""
-    found = [
-        {
-            "path": path,
-            "pathType": kind,
-            "backend": {"service": {"name": service, "port": {"name": "http"}}},
-        }
-        for path, kind, service in paths
-    ]
-    rules = [{"host": host, "http": {"paths": found}}] if found else []
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": {"name": name},
-        "spec": {"rules": rules, **spec},
-    }
 
 
 def test_hosts_and_paths_are_routed(router: RouterProcess, shop: Shop) -> None:
@@ -342,23 +185,63 @@ def test_traffic_goes_on_while_the_router_is_killed_and_comes_back(
         router.stop()
 
 
+class RouterPod:
+    """The pod of a router: the variables that say so, and the conditions on it."""
+
+    def __init__(self, plane: ControlPlane, name: str) -> None:
+        self._plane, self._name = plane, name
+        self.variables = {"POD_NAME": name, "POD_NAMESPACE": "openshift-ingress"}
+
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        """Status and reason of each condition of ours."""
+        return {type_: (one["status"], one["reason"]) for type_, one in self.full().items()}
+
+    def full(self) -> dict[str, Object]:
+        """The conditions of ours."""
+        path = f"/api/v1/namespaces/openshift-ingress/pods/{self._name}"
+        pod: Any = json.loads(self._plane.requests().send("GET", path).body)
+        found = (pod.get("status") or {}).get("conditions") or ()
+        prefix = "quarterdeck.dev/"
+        return {
+            one["type"].removeprefix(prefix): one for one in found if one["type"].startswith(prefix)
+        }
+
+    def until(self, type_: str, wanted: tuple[str, str]) -> None:
+        """Wait until a condition has this status and reason."""
+        until(self.conditions, lambda seen: seen.get(type_) == wanted, f"{type_} is {wanted}")
+
+
+@contextlib.contextmanager
+def router_pod(plane: ControlPlane, name: str) -> Iterator[RouterPod]:
+    """The pod object of a router, which the test runs itself."""
+    found = RouterPod(plane, name)
+    apply(
+        plane,
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "openshift-ingress"},
+                "spec": {
+                    "nodeName": "nowhere",
+                    "containers": [{"name": "a", "image": "example.test/a"}],
+                },
+            }
+        ],
+    )
+    try:
+        yield found
+    finally:
+        plane.kubectl("delete", "pod", name, "--namespace=openshift-ingress", "--force")
+
+
 def test_access_lines_arrive_and_the_pod_says_so(
     account: Path, control_plane: ControlPlane, shop: Shop, tmp_path: Path
 ) -> None:
     host = f"{shop.namespace}.example"
     shop.apply(ingress("web", host, ("/", "Prefix", "one")))
-    pod = f"router-{shop.namespace}"
-    made = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod, "namespace": "openshift-ingress"},
-        "spec": {"nodeName": "nowhere", "containers": [{"name": "a", "image": "example.test/a"}]},
-    }
-    apply(control_plane, [made])
     with contextlib.ExitStack() as stack:
-        stack.callback(
-            control_plane.kubectl, "delete", "pod", pod, "--namespace=openshift-ingress", "--force"
-        )
+        pod = stack.enter_context(router_pod(control_plane, f"router-{shop.namespace}"))
         sidecar = stack.enter_context(running_sidecar(tmp_path))
         router = RouterProcess(
             account,
@@ -367,25 +250,85 @@ def test_access_lines_arrive_and_the_pod_says_so(
             ROUTER_LOG_SOCKET="stream",
             ROUTER_LOG_LEVEL="info",
             ROUTER_SYSLOG_FORMAT="%HM  %HU '$HOME'",
-            POD_NAME=pod,
-            POD_NAMESPACE="openshift-ingress",
+            **pod.variables,
         )
         stack.callback(router.stop)
         router.until(host, "/hello", (200, "one /hello\n"))
         wanted = "GET  /hello '$HOME'"
         eventually(lambda: [it for it in sidecar.lines() if it.endswith(wanted)], "the line")
-
-        def ready() -> str:
-            shown = control_plane.kubectl(
-                *("get", "pod", pod, "--namespace=openshift-ingress", "--output"),
-                "jsonpath={.status.conditions[?(@.type=='quarterdeck.dev/AccessLoggingReady')]"
-                "['status','reason']}",
-            )
-            return shown.stdout
-
-        until(ready, lambda seen: seen == "True LinesArrive", "the condition")
+        pod.until("AccessLoggingReady", ("True", "LinesArrive"))
+        assert pod.conditions()["ConfigurationAccepted"] == ("True", "Accepted")
         sidecar.process.kill()
         sidecar.process.wait()
         (tmp_path / "stream.sock").unlink()
-        until(ready, lambda seen: seen == "False SocketMissing", "the condition")
+        pod.until("AccessLoggingReady", ("False", "SocketMissing"))
+        lost = [router.get(host, f"/lost-{number}")[0] for number in range(30)]
+        assert lost == [200] * 30
+        # HAProxy's ring keeps lines while rsyslog is away, but not over a reload.
+        shop.apply(ingress("more", f"more.{host}", ("/", "Prefix", "two")))
+        router.until(f"more.{host}", "/", (200, "two /\n"))
+        sidecar = stack.enter_context(running_sidecar(tmp_path))
+        pod.until("AccessLoggingReady", ("True", "LinesArrive"))
+        counted = until(
+            lambda: router.metric("quarterdeck_router_access_lines_lost_total"), bool, "the metric"
+        )
+        assert counted >= 30
+        said = until(
+            lambda: pod.full()["AccessLoggingReady"]["message"],
+            lambda text: "lines were lost" in text,
+            "the loss in the condition",
+        )
+        assert f"; {int(counted)} lines were lost" in said
+        assert router.get(host, "/again")[0] == 200
+        wanted = "GET  /again '$HOME'"
+        eventually(lambda: [it for it in sidecar.lines() if it.endswith(wanted)], "the line")
         assert not any("GET" in line for line in router.log.read_text().splitlines())
+
+
+FUSSY_HAPROXY = """\
+#!/bin/sh
+# HAProxy as one of another version: it refuses what this one takes.
+case " $* " in *" -c "*)
+  for file; do :; done
+  if line=$(grep -n "^backend {refused}" "$file"); then
+    echo "[ALERT]    (1) : config : parsing [$file:${{line%%:*}}] : too fussy for it." >&2
+    exit 1
+  fi
+esac
+exec {haproxy} "$@"
+"""
+
+
+def test_a_refused_configuration_is_told_and_the_one_before_goes_on(
+    account: Path, control_plane: ControlPlane, shop: Shop, tmp_path: Path
+) -> None:
+    host = f"{shop.namespace}.example"
+    shop.apply(ingress("good", host, ("/", "Prefix", "one")))
+    fussy = tmp_path / "bin" / "haproxy"
+    fussy.parent.mkdir()
+    real = shutil.which("haproxy")
+    refused = f"{shop.namespace}:two:http"
+    fussy.write_text(FUSSY_HAPROXY.format(refused=refused, haproxy=real))
+    fussy.chmod(0o755)
+    with contextlib.ExitStack() as stack:
+        pod = stack.enter_context(router_pod(control_plane, f"router-{shop.namespace}"))
+        router = RouterProcess(
+            account,
+            tmp_path,
+            NAMESPACE_LABELS=f"kubernetes.io/metadata.name={shop.namespace}",
+            PATH=f"{fussy.parent}:{os.environ['PATH']}",
+            **pod.variables,
+        )
+        stack.callback(router.stop)
+        router.until(host, "/", (200, "one /\n"))
+        pod.until("ConfigurationAccepted", ("True", "Accepted"))
+        shop.apply(ingress("bad", f"bad.{host}", ("/", "Prefix", "two")))
+        pod.until("ConfigurationAccepted", ("False", "Refused"))
+        assert "too fussy for it" in pod.full()["ConfigurationAccepted"]["message"]
+        (event,) = eventually(lambda: shop.events("bad"), "an event on the Ingress")
+        assert "HAProxy refuses the configuration: too fussy for it." in event
+        assert shop.events("good") == []
+        assert router.get(host) == (200, "one /\n")
+        assert router.ready()
+        shop.kubectl("delete", "ingress", "bad")
+        pod.until("ConfigurationAccepted", ("True", "Accepted"))

@@ -1,7 +1,7 @@
 import asyncio
 import socket
 
-from quarterdeck.router.resolver import Resolver
+from quarterdeck.router.resolver import Resolver, is_own
 from quarterdeck.testing.waiting import eventually_async
 
 
@@ -37,3 +37,11 @@ async def test_a_name_that_changes_its_address_is_noticed_and_a_failure_changes_
     ]
     resolver.want([])
     assert resolver.resolved == {}
+
+
+def test_an_address_of_this_machine_is_known_on_whatever_interface_it_is() -> None:
+    assert is_own("127.0.0.1")
+    assert is_own("127.9.9.9")
+    assert is_own("::ffff:127.0.0.1")
+    assert not is_own("192.0.2.77")
+    assert not is_own("no address")

@@ -1,12 +1,14 @@
 from base64 import b64encode
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.haproxy.model import Endpoint
+from quarterdeck.haproxy.model import Backend, Config, Endpoint
+from quarterdeck.haproxy.runtime import runtime_commands
 from quarterdeck.haproxy.slots import fresh_slots, reassigned
 from quarterdeck.kube.selector import parse_selector
 from quarterdeck.router.addresses import refusal
@@ -272,6 +274,10 @@ def test_endpoints_of_a_service(
         (["::ffff:169.254.169.254"], False, True),
         (["::127.0.0.1"], False, True),
         (["0.0.0.0"], True, True),  # noqa: S104
+        (["0.1.2.3"], True, True),
+        (["64:ff9b::a9fe:a9fe"], True, True),
+        (["64:ff9b::10.9.9.9"], True, True),
+        (["2002:7f00:1::"], False, True),
         (["10.9.9.9"], True, True),
         (["::ffff:10.9.9.9"], True, True),
         (["::1"], False, True),
@@ -315,3 +321,21 @@ def test_an_endpoint_keeps_its_slot_while_it_exists(history: list[set[Endpoint]]
         assert {slot for slot in new if slot} == wanted
         assert len([slot for slot in new if slot]) == len(wanted)
         slots = new
+
+
+def test_a_new_endpoint_is_ready_before_the_one_that_it_replaces_leaves() -> None:
+    old, new = Endpoint("10.0.0.1", 80), Endpoint("10.0.0.2", 80)
+    assert reassigned((old, None), [new]) == (None, new)
+    assert reassigned((old,), [new]) == (new,)
+    assert reassigned((old,), [old, new]) is None
+    before, after = (Backend("b", slots) for slots in ((old, None), (None, new)))
+    base = Config(http_bind="", https_bind="", sockets="", default_certificate="")
+    commands = runtime_commands(
+        msgspec.structs.replace(base, backends=(before,)),
+        msgspec.structs.replace(base, backends=(after,)),
+    )
+    assert commands == [
+        "set server b/s1 addr 10.0.0.2 port 80",
+        "set server b/s1 state ready",
+        "set server b/s0 state maint",
+    ]
