@@ -7,10 +7,11 @@ is asked again a few times, after at most `MAX_WAIT` seconds each.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+import io
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import msgspec
@@ -39,6 +40,7 @@ MAX_MANIFEST = 4 << 20
 """Bytes of a manifest, as in the specification."""
 MAX_BLOB = 512 << 20
 """Bytes of a blob. Our largest layer has 40 MB."""
+MAX_SMALL_BLOB = 1 << 20
 MAX_TOKEN = 1 << 20
 BLOB_LIMIT = 600.0
 """Seconds for one blob."""
@@ -108,8 +110,27 @@ class Registry:
     async def blob(self, image: Reference, digest: str, size: int, into: Path) -> None:
         """Write a blob of this image's repository to a file, checked against digest and size.
 
-        The file exists only if the blob is right.
+        If the blob is not right, RegistryError, and the file is not to be used.
         """
+        await self._read_blob(image, digest, size, lambda: into.open("wb"))
+
+    async def small_blob(self, image: Reference, digest: str, size: int) -> bytes:
+        """A blob in memory, checked against digest and size."""
+        buffers: list[io.BytesIO] = []
+
+        def new() -> io.BytesIO:
+            buffers.append(_Kept())
+            return buffers[-1]
+
+        if size > MAX_SMALL_BLOB:
+            raise ContentInvalid(f"{image.name}: a blob of {size} bytes", _PUSH_AGAIN)
+        await self._read_blob(image, digest, size, new)
+        return buffers[-1].getvalue()
+
+    async def _read_blob(
+        self, image: Reference, digest: str, size: int, sink: Callable[[], IO[bytes]]
+    ) -> None:
+        """Read a blob into a new sink per place, until one place has the right content."""
         if not is_digest(digest) or not 0 <= size <= MAX_BLOB:
             raise ContentInvalid(
                 f"{image.name}: a blob {digest[:80]!r} of {size} bytes",
@@ -118,11 +139,11 @@ class Registry:
         failed: RegistryError | None = None
         for place in places(image.at(digest), self._mirrors):
             try:
-                await self._blob(place, size, into)
+                with sink() as file:
+                    await self._blob(place, size, file)
                 return
             except RegistryError as error:
                 log.info("blob not read", image=str(place), error=str(error))
-                await asyncio.to_thread(into.unlink, missing_ok=True)
                 failed = error
         assert failed is not None  # noqa: S101 - there is always one place
         raise failed
@@ -195,7 +216,7 @@ class Registry:
             raise _wrong_digest(str(image), digest)
         return StoredManifest(digest=digest, media_type=media_type, data=data)
 
-    async def _blob(self, blob: Reference, size: int, into: Path) -> None:
+    async def _blob(self, blob: Reference, size: int, file: IO[bytes]) -> None:
         hashed, count = hashlib.sha256(), 0
         try:
             async with (
@@ -203,19 +224,13 @@ class Registry:
                 self._ask("GET", blob, f"blobs/{blob.digest}") as answer,
             ):
                 await self._check(answer, blob, (200,))
-                with into.open("wb") as file:
-                    async for chunk in answer.chunks(size):
-                        hashed.update(chunk)
-                        file.write(chunk)
-                        count += len(chunk)
+                async for chunk in answer.chunks(size):
+                    hashed.update(chunk)
+                    file.write(chunk)
+                    count += len(chunk)
         except TooLarge as error:
             raise ContentInvalid(
                 f"{blob}: more than the {size} bytes that the manifest says", _PUSH_AGAIN
-            ) from error
-        except OSError as error:
-            raise RegistryError(
-                f"{blob}: cannot be written to {into.parent}: {error.strerror}",
-                "give the operator a directory for releases that it can write, with enough space",
             ) from error
         if count < size:
             raise ContentInvalid(f"{blob}: only {count} of {size} bytes", _PUSH_AGAIN)
@@ -333,6 +348,13 @@ class Registry:
             f"{image}: the registry answers with status {answer.status}",
             "look at the registry's log",
         )
+
+
+class _Kept(io.BytesIO):
+    """Bytes that are still there after the end of a `with`."""
+
+    def close(self) -> None:
+        """Keep the bytes."""
 
 
 _PUSH_AGAIN = "the registry's copy is damaged: push the image again, or use another mirror"

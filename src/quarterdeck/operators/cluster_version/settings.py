@@ -1,5 +1,6 @@
 """The cluster version operator's own options of `quarterdeck run`."""
 
+from datetime import timedelta
 from typing import Annotated
 
 import msgspec
@@ -23,6 +24,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     config: str = ""
     """A file with a ClusterVersionOperator manifest, which sets the log level instead of the object
     in the API server; for a hosted control plane."""
+
+    pull_secret: Annotated[str, option(env="PULL_SECRET")] = ""
+    """A file with a pull secret (.dockerconfigjson), for registries of release images."""
+    registry_ca: Annotated[str, option(env="REGISTRY_CA")] = ""
+    """A file with certificates of authorities that are trusted beside the system's, for registries
+    and the update service."""
+    registry_mirrors: Annotated[str, option(env="REGISTRY_MIRRORS")] = ""
+    """Mirrors of registries as SOURCE=MIRROR, separated by commas; content by digest is fetched
+    from them first."""
+    verification_key: Annotated[str, option(env="VERIFICATION_KEY")] = ""
+    """A file with a public key in PEM; a release image without its signature is refused."""
+    upstream_interval: timedelta = timedelta(minutes=3)
+    """How often the update service in ClusterVersion's spec.upstream is asked."""
 
     @property
     def is_hosted(self) -> bool:
