@@ -17,6 +17,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import msgspec
 
 from quarterdeck.log import get_logger
+from quarterdeck.oci.model import INDEXES, MANIFESTS, MAX_MANIFEST, is_digest
 from quarterdeck.registry.credentials import (
     BearerChallenge,
     Credentials,
@@ -31,13 +32,11 @@ from quarterdeck.registry.errors import (
     RegistryUnreachable,
 )
 from quarterdeck.registry.mirrors import Mirror, places
-from quarterdeck.registry.reference import Reference, is_digest
+from quarterdeck.registry.reference import Reference
 from quarterdeck.web import Answer, TooLarge, Web, WebError, origin, shown
 
 log = get_logger("registry")
 
-MAX_MANIFEST = 4 << 20
-"""Bytes of a manifest, as in the specification."""
 MAX_BLOB = 512 << 20
 """Bytes of a blob. Our largest layer has 40 MB."""
 MAX_SMALL_BLOB = 1 << 20
@@ -50,11 +49,7 @@ BUSY_TRIES = 4
 MAX_WAIT = 20.0
 """The most seconds to wait for a busy registry, whatever it asks for."""
 
-OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-OCI_INDEX = "application/vnd.oci.image.index.v1+json"
-DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
-DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
-_ACCEPT = ", ".join((OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST))
+_ACCEPT = ", ".join((*MANIFESTS, *INDEXES))
 
 
 class StoredManifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,14 +3,10 @@
 A name without a registry (`quarterdeck:1.0.0`) is no reference here: there is no default registry.
 """
 
-import re
-
 import msgspec
 
+from quarterdeck.oci.model import is_digest
 from quarterdeck.payload.images import is_image
-
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
-_TAG = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +34,6 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     def tagged(self, tag: str) -> "Reference":
         """The image of this tag in the same repository."""
         return Reference(registry=self.registry, repository=self.repository, tag=tag)
-
-
-def is_digest(text: str) -> bool:
-    """Whether a text is a SHA-256 digest, the only kind that we verify."""
-    return _DIGEST.match(text) is not None
 
 
 def parse_reference(text: str) -> Reference:

@@ -1,7 +1,7 @@
 """The releases that were fetched, as directories: `<releases>/.fetched/sha256-<hex>`.
 
 A release is written under another name, sealed, and renamed when it is whole, so that a crash
-leaves no half release. What a crash left is removed with the next fetch. At most `MAX_KEPT`
+leaves no half release. What a crash left is removed at the next start. At most `MAX_KEPT`
 releases stay; those that the cluster needs always do.
 """
 
@@ -34,11 +34,14 @@ class ReleaseStore:
         """Whether the release of this digest is there, whole."""
         return (self.directory(digest) / RELEASE_IMAGE).is_file()
 
-    def begin(self) -> Path:
-        """A new directory for a fetch; what earlier ones left goes. OSError if it cannot be."""
-        self.root.mkdir(mode=0o755, exist_ok=True)
+    def clean(self) -> None:
+        """Remove what interrupted fetches left; nobody may be fetching."""
         for left in self.root.glob(f"{_PART}*"):
             shutil.rmtree(left, ignore_errors=True)
+
+    def begin(self) -> Path:
+        """A new directory for a fetch; OSError if it cannot be made."""
+        self.root.mkdir(mode=0o755, exist_ok=True)
         return Path(mkdtemp(prefix=_PART, dir=self.root))
 
     def finish(self, part: Path, digest: str, facts: FetchedImage) -> Path:

@@ -51,10 +51,14 @@ class Payloads:
             self._releases = (now, await asyncio.to_thread(self._read))
         return self._releases[1]
 
+    def forget(self) -> None:
+        """Read the directory anew at the next look: a release was fetched into it."""
+        self._releases = None
+
     async def load(self, offer: Offer) -> Loaded | PayloadError:
         """The payload of a release, read again when its files have changed."""
-        version, now = offer.release.version, self._clock()
-        known = self._loaded.get(version)
+        name, now = str(offer.directory), self._clock()
+        known = self._loaded.get(name)
         if known is not None and now - known[0] <= REUSE_SECONDS:
             return known[2]
         mark = await asyncio.to_thread(fingerprint, offer)
@@ -63,11 +67,11 @@ class Payloads:
         else:
             found = known[2]
         # Keep two: the release that runs, and the one that is asked for.
-        others = [other for other in self._loaded if other != version]
+        others = [other for other in self._loaded if other != name]
         for other in others[:-1]:
             del self._loaded[other]
-        self._loaded.pop(version, None)
-        self._loaded[version] = (now, mark, found)
+        self._loaded.pop(name, None)
+        self._loaded[name] = (now, mark, found)
         return found
 
     def _read(self) -> Releases:
