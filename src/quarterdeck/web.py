@@ -133,7 +133,7 @@ class Web:
             sent = dict(headers or {})
             if authorization:
                 sent["Authorization"] = authorization
-            async with await self._send(method, url, sent, data) as response:
+            async with _ended(await self._send(method, url, sent, data)) as response:
                 to = response.headers.get("Location", "")
                 if response.status not in _REDIRECTS or not to or method not in ("GET", "HEAD"):
                     yield Answer(response)
@@ -151,15 +151,39 @@ class Web:
         self, method: str, url: str, headers: dict[str, str], data: Any
     ) -> "aiohttp.ClientResponse":
         import aiohttp
+        from yarl import URL
 
         if self._session is None:
             raise RuntimeError("use Web as a context manager")
         try:
             return await self._session.request(
-                method, url, headers=headers, data=data, allow_redirects=False, proxy=proxy_for(url)
+                method,
+                URL(url, encoded=True),  # the signature of a redirect covers its exact text
+                headers=headers,
+                data=data,
+                allow_redirects=False,
+                proxy=proxy_for(url),
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _unreachable(url, error) from error
+
+
+@asynccontextmanager
+async def _ended(response: "aiohttp.ClientResponse") -> AsyncIterator["aiohttp.ClientResponse"]:
+    """The answer; if it is not read to its end, its connection ends at once.
+
+    An orderly end of TLS would wait for the server, which may be the reason not to read on.
+    """
+    try:
+        async with response:
+            try:
+                yield response
+            finally:
+                held = response.connection
+                if held is not None and held.transport is not None:
+                    held.transport.abort()
+    finally:
+        response.close()
 
 
 def origin(url: str) -> tuple[str, str, int | None]:

@@ -31,7 +31,13 @@ from quarterdeck.payload.files import (
 )
 from quarterdeck.payload.images import is_image
 from quarterdeck.payload.load import load_payload
-from quarterdeck.payload.model import KnownRelease, Payload, PayloadProblem, ReleaseMetadata
+from quarterdeck.payload.model import (
+    KnownRelease,
+    Payload,
+    PayloadError,
+    PayloadProblem,
+    ReleaseMetadata,
+)
 from quarterdeck.payload.seal import SUMS
 from quarterdeck.strict_yaml import decode_yaml
 from quarterdeck.strict_yaml.documents import Document, Refusal
@@ -139,6 +145,13 @@ def read_fetched(root: Path) -> tuple[Offer, ...]:
         return ()
     found = [_fetched_one(directory) for directory in directories[:MAX_RELEASES]]
     return tuple(sorted((one for one in found if one), key=lambda one: one.version, reverse=True))
+
+
+def check_metadata(directory: Path) -> None:
+    """Refuse a directory that is no release, by its metadata; PayloadError says why."""
+    found = _read_one(directory)
+    if isinstance(found, PayloadProblem):
+        raise PayloadError((msgspec.structs.replace(found, file=RELEASE_METADATA),))
 
 
 def _fetched_one(directory: Path) -> Offer | None:

@@ -13,7 +13,12 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from quarterdeck.payload.releases import FETCHED, RELEASE_IMAGE, FetchedImage
+from quarterdeck.payload.releases import (
+    FETCHED,
+    RELEASE_IMAGE,
+    FetchedImage,
+    check_metadata,
+)
 from quarterdeck.payload.seal import seal
 
 MAX_KEPT = 5
@@ -45,8 +50,9 @@ class ReleaseStore:
         return Path(mkdtemp(prefix=_PART, dir=self.root))
 
     def finish(self, part: Path, digest: str, facts: FetchedImage) -> Path:
-        """Seal what was fetched, and give it its name; PayloadError if it cannot be read."""
+        """Seal what was fetched, and give it its name; PayloadError if it is no release."""
         seal(part)
+        check_metadata(part)
         _write_facts(part, facts)
         part.chmod(0o755)
         target = self.directory(digest)
