@@ -22,7 +22,7 @@ def release_image(
 ) -> Image:
     """A release image: a lower layer that must not be fetched, and the release."""
     base, base_bytes = layer_bytes([Entry(path="usr/bin/quarterdeck", content=b"program")])
-    content = {"release-metadata": {"version": version, "previous": list(previous)}}
+    content: dict[str, Any] = {"release-metadata": {"version": version, "previous": list(previous)}}
     content |= files or {}
     entries = [
         Entry(

@@ -117,8 +117,8 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def read_releases(root: Path) -> Releases:
-    """The releases in the directory."""
+def read_releases(root: Path, fetched: Path | None = None) -> Releases:
+    """The releases in the directory, and those that were fetched."""
     offers, problems = [], []
     for found in _read_each(root):
         if isinstance(found, Offer):
@@ -131,7 +131,7 @@ def read_releases(root: Path) -> Releases:
     unique.sort(key=lambda offer: offer.version, reverse=True)
     return Releases(
         offers=tuple(unique),
-        fetched=read_fetched(root / FETCHED),
+        fetched=read_fetched(fetched or root / FETCHED),
         problems=tuple(problems),
         directory=printable(str(root)),
     )
@@ -145,6 +145,23 @@ def read_fetched(root: Path) -> tuple[Offer, ...]:
         return ()
     found = [_fetched_one(directory) for directory in directories[:MAX_RELEASES]]
     return tuple(sorted((one for one in found if one), key=lambda one: one.version, reverse=True))
+
+
+def with_own(known: Releases, directory: Path, image: str) -> Releases:
+    """The releases with the one in the operator's own image, which is known by its digest."""
+    own = _read_one(directory)
+    if isinstance(own, PayloadProblem):
+        return msgspec.structs.replace(known, problems=(*known.problems, own))
+    digest = image.rpartition("@")[2] if "@" in image else ""
+    if image:
+        release = msgspec.structs.replace(own.release, image=image)
+        own = msgspec.structs.replace(own, release=release, digest=digest)
+    if digest:
+        return msgspec.structs.replace(known, fetched=(own, *known.fetched))
+    if any(offer.release.version == own.release.version for offer in known.offers):
+        return known
+    offers = sorted((own, *known.offers), key=lambda offer: offer.version, reverse=True)
+    return msgspec.structs.replace(known, offers=tuple(offers))
 
 
 def check_metadata(directory: Path) -> None:

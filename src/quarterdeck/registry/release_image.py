@@ -101,7 +101,7 @@ async def fetch_release(
     except OSError as error:
         raise StorageFailed(
             f"{place}: the release cannot be written to {store.root}: {error.strerror or error}",
-            "let --releases name a directory that the operator can write, with enough space",
+            "let --fetched-releases name a directory with space that the operator can write",
         ) from error
     return Fetched(digest=place.digest, directory=directory, verified_by=verified_by)
 

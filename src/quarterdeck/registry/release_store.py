@@ -1,4 +1,4 @@
-"""The releases that were fetched, as directories: `<releases>/.fetched/sha256-<hex>`.
+"""The releases that were fetched, as directories that are named `sha256-<hex>`.
 
 A release is written under another name, sealed, and renamed when it is whole, so that a crash
 leaves no half release. What a crash left is removed at the next start. At most `MAX_KEPT`
@@ -14,7 +14,6 @@ from tempfile import mkdtemp
 import msgspec
 
 from quarterdeck.payload.releases import (
-    FETCHED,
     RELEASE_IMAGE,
     FetchedImage,
     check_metadata,
@@ -28,8 +27,8 @@ _PART = "part-"
 class ReleaseStore:
     """The directory of fetched releases."""
 
-    def __init__(self, releases: Path) -> None:
-        self.root = releases / FETCHED
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     def directory(self, digest: str) -> Path:
         """Where the release of this digest lies, or will."""

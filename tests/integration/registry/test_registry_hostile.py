@@ -20,9 +20,10 @@ from tests.release_images import (
 from tests.scripted_registry import Handler, ScriptedRegistry, scripted_registry
 
 from quarterdeck.oci.layers import Image
+from quarterdeck.oci.model import MAX_MANIFEST
 from quarterdeck.oci.signature import signature_tag
-from quarterdeck.payload.releases import read_releases
-from quarterdeck.registry.client import MAX_MANIFEST, Registry
+from quarterdeck.payload.releases import FETCHED, read_releases
+from quarterdeck.registry.client import Registry
 from quarterdeck.registry.credentials import read_pull_secret
 from quarterdeck.registry.errors import (
     ContentInvalid,
@@ -64,7 +65,7 @@ class Client:
         )
         self.releases = directory / "releases"
         self.releases.mkdir()
-        self.store = ReleaseStore(self.releases)
+        self.store = ReleaseStore(self.releases / FETCHED)
 
     async def fetch(
         self, image: str, key: VerificationKey | None = None, *, force: bool = False
@@ -109,7 +110,7 @@ async def test_another_manifest_than_the_digest_says(
     other = release_image("6.6.6")
     path = f"/v2/q/manifests/{image.partition('@')[2]}"
     media_type, _ = scripted.stored[path]
-    scripted.stored[path] = (media_type, bytes(other.blobs[other.descriptor.digest]))  # type: ignore[arg-type]
+    scripted.stored[path] = (media_type, bytes(other.blobs[other.descriptor.digest]))
     error = await refused(client, image, "the registry sends other content")
     assert isinstance(error, ContentInvalid)
 

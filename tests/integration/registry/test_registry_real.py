@@ -11,7 +11,7 @@ from tests.release_images import new_key, public_pem, release_image, signatures_
 
 from quarterdeck.oci.model import digest_of
 from quarterdeck.oci.signature import signature_tag
-from quarterdeck.payload.releases import read_releases
+from quarterdeck.payload.releases import FETCHED, read_releases
 from quarterdeck.registry.client import Registry
 from quarterdeck.registry.credentials import Credentials, read_pull_secret
 from quarterdeck.registry.errors import ImageNotFound, NotAuthorized, RegistryUnreachable
@@ -44,7 +44,7 @@ async def test_a_release_is_pushed_and_fetched_again(real: RunningRegistry, tmp_
         again = await push_image(
             registry, target, release_image("1.0.0", {"0000_10_a.yaml": "a: 1"})
         )
-        store = ReleaseStore(tmp_path)
+        store = ReleaseStore(tmp_path / FETCHED)
         found = await fetch_release(registry, target, store)
     assert pushed == again
     assert found.digest == pushed.digest
@@ -83,11 +83,11 @@ async def test_a_signature_is_found_beside_the_image(real: RunningRegistry, tmp_
         registry = client(web, real)
         pushed = await push_image(registry, target, release_image("1.0.0"))
         with pytest.raises(NotVerified, match="it has no signature"):
-            await fetch_release(registry, pushed, ReleaseStore(tmp_path), known)
+            await fetch_release(registry, pushed, ReleaseStore(tmp_path / FETCHED), known)
         assert read_releases(tmp_path).fetched == ()
         signature = signatures_of(pushed.name, pushed.digest, key)
         await push_image(registry, target.tagged(signature_tag(pushed.digest)), signature)
-        found = await fetch_release(registry, pushed, ReleaseStore(tmp_path), known)
+        found = await fetch_release(registry, pushed, ReleaseStore(tmp_path / FETCHED), known)
     assert found.verified_by == known.identifier
     (offer,) = read_releases(tmp_path).fetched
     assert offer.verified_by == known.identifier

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from quarterdeck.payload.model import (
-    Payload,
-    PayloadError,
-    PayloadProblem,
-)
+from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.releases import (
     Offer,
     Releases,
     fingerprint,
     load_release,
+    read_fetched,
     read_releases,
     version_hash,
+    with_own,
 )
 
 REUSE_SECONDS = 2.0
@@ -35,11 +34,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 class Payloads:
     """The releases and payloads of a releases directory."""
 
-    def __init__(
-        self, directory: Path | None, profile: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._directory = directory
-        self._profile = profile
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self._clock = clock
         self._releases: tuple[float, Releases] | None = None
         self._loaded: dict[str, tuple[float, str, Loaded | PayloadError]] = {}
@@ -75,16 +71,16 @@ class Payloads:
         return found
 
     def _read(self) -> Releases:
-        if self._directory is None:
-            problem = PayloadProblem(
-                file="--releases", message="no directory was named", remedy="name one"
-            )
-            return Releases(problems=(problem,))
-        return read_releases(self._directory)
+        settings, fetched = self._settings, self._settings.fetched_directory
+        known = Releases(fetched=read_fetched(fetched) if fetched else ())
+        if settings.releases:
+            known = read_releases(Path(settings.releases), fetched)
+        own = settings.own_directory
+        return with_own(known, own, settings.release_image) if own else known
 
     def _load(self, offer: Offer) -> Loaded | PayloadError:
         try:
-            payload = load_release(offer, self._profile)
+            payload = load_release(offer, self._settings.profile)
         except PayloadError as error:
             return error
         return Loaded(payload=payload, hash=version_hash(payload))

@@ -22,6 +22,7 @@ from quarterdeck.registry.mirrors import parse_mirrors
 from quarterdeck.registry.reference import Reference, parse_reference
 from quarterdeck.registry.release_image import (
     Fetched,
+    StorageFailed,
     VerificationKey,
     fetch_release,
     verification_key,
@@ -100,7 +101,8 @@ class ImageRetriever:
 
     async def run(self) -> None:
         """Fetch what is wanted, until cancelled."""
-        await asyncio.to_thread(ReleaseStore(Path(self._settings.releases)).clean)
+        if (root := self._settings.fetched_directory) is not None:
+            await asyncio.to_thread(ReleaseStore(root).clean)
         try:
             while True:
                 self._changed.clear()
@@ -146,7 +148,13 @@ class ImageRetriever:
         key = await asyncio.to_thread(self._key_now) if settings.verification_key else None
         credentials = await asyncio.to_thread(read_pull_secret, settings.pull_secret)
         mirrors = parse_mirrors(settings.registry_mirrors)
-        store = ReleaseStore(Path(settings.releases))
+        root = settings.fetched_directory
+        if root is None:
+            raise StorageFailed(
+                "there is no directory for releases that are fetched",
+                "name one with --fetched-releases",
+            )
+        store = ReleaseStore(root)
         async with Web(ca_file=settings.registry_ca) as web:
             registry = Registry(web, credentials=credentials, mirrors=mirrors)
             image = await self._resolved(registry, wanted.image, image)
