@@ -6,6 +6,7 @@ from pathlib import Path
 from tarfile import CHRTYPE, SYMTYPE
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from tests.integration.operators.cluster_version.version.releases import (
     Cluster,
     Releases,
@@ -151,6 +152,7 @@ def test_images_under_fire(
 
 def test_signatures_under_fire(
     cluster: Cluster,
+    releases: Releases,
     start: Callable[..., OperatorProcess],
     scripted: ScriptedRegistry,
     tmp_path: Path,
@@ -159,19 +161,28 @@ def test_signatures_under_fire(
     key = new_key()
     (tmp_path / "key.pub").write_bytes(public_pem(key))
     start(f"--verification-key={tmp_path / 'key.pub'}")
-    image = good(cluster)
-    reference, digest = scripted.put("q", image), image.descriptor.digest
-    tag = signature_tag(digest)
-    cluster.ask(image=reference)
-    cluster.wait_condition("ReleaseAccepted", "False", "it has no signature")
-    scripted.put("q", signatures_of("q", digest, new_key()), tag)
-    cluster.wait_condition("ReleaseAccepted", "False", "a signature of another key")
-    scripted.put("q", signatures_of("q", "sha256:" + "a" * 64, key), tag)
-    seen = cluster.wait_condition("ReleaseAccepted", "False", "a signature of another image")
-    assert seen["reason"] == "ReleaseNotVerified"
+
+    def signed(version: str, by: ec.EllipticCurvePrivateKey | None, digest: str = "") -> str:
+        image = good(cluster, version)
+        own = image.descriptor.digest
+        if by is not None:
+            scripted.put("q", signatures_of("q", digest or own, by), signature_tag(own))
+        return scripted.put("q", image)
+
+    # Another release each time: the same one is tried again only after a back-off.
+    for reference, told in (
+        (signed("1.1.1", None), "it has no signature"),
+        (signed("1.1.2", new_key()), "a signature of another key"),
+        (signed("1.1.3", key, "sha256:" + "a" * 64), "a signature of another image"),
+    ):
+        scripted.asked.clear()
+        cluster.ask(image=reference)
+        seen = cluster.wait_condition("ReleaseAccepted", "False", told)
+        assert seen["reason"] == "ReleaseNotVerified"
+        assert "sign it with the key of --verification-key" in seen["message"]
     assert cluster.find("configmap", "cargo")["data"] == {"version": "1.0.0"}
-    assert not [one for one in scripted.asked if image.manifest.layers[-1].digest in one.path]
-    scripted.put("q", signatures_of("q", digest, key), tag)
+    assert not list((releases.root / ".fetched").glob("*"))
+    cluster.ask(image=signed("1.1.0", key))
     cluster.wait_release("1.1.0")
     assert cluster.status()["history"][0]["verified"] is True
 
