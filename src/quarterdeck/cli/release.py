@@ -11,6 +11,7 @@ import click
 
 from quarterdeck.cli.image import source_date
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
+from quarterdeck.cli.release_registry import graph, push, read_from_registry, registry_options
 from quarterdeck.cli.release_text import difference_text, info_text
 from quarterdeck.images.debian import architecture
 from quarterdeck.images.described import (
@@ -35,6 +36,7 @@ from quarterdeck.oci.signature import load_private_key, sign, signature_image, s
 from quarterdeck.payload.images import is_image
 from quarterdeck.payload.model import PayloadError, ReleaseMetadata
 from quarterdeck.payload.releases import releases_in
+from quarterdeck.registry.reference import has_registry
 from quarterdeck.versions import parse_version
 
 _OPERATORS = "quarterdeck"
@@ -67,8 +69,8 @@ def _images(
 def release() -> None:
     """Build, sign, show and compare releases.
 
-    A release image is the operators' image with a payload in it. A RELEASE is an OCI archive, or a
-    directory with a payload.
+    A release image is the operators' image with a payload in it. A RELEASE is an OCI archive, a
+    directory with a payload, or an image in a registry.
     """
 
 
@@ -206,28 +208,31 @@ def sign_(archive: Path, key: Path, reference: str, signature: Path) -> None:
 
 @release.command()
 @click.argument("target", metavar="RELEASE")
+@registry_options
 @output_option
-def info(target: str, output: Output) -> None:
+def info(target: str, output: Output, pull_secret: str, registry_ca: str) -> None:
     """Show a release: its version, its image and the images in it."""
-    read = read_release(target)
+    read = read_release(target, pull_secret, registry_ca)
     show(release_view(read), output, lambda: info_text(read))
 
 
 @release.command()
 @click.argument("old", metavar="RELEASE")
 @click.argument("new", metavar="RELEASE")
+@registry_options
 @output_option
-def diff(old: str, new: str, output: Output) -> None:
+def diff(old: str, new: str, output: Output, pull_secret: str, registry_ca: str) -> None:
     """Show how the second RELEASE differs from the first: images and manifests.
 
     The exit code is 0 if nothing differs but the version, 1 if something does.
     """
-    found = difference(read_release(old).payload, read_release(new).payload)
+    one, other = (read_release(each, pull_secret, registry_ca) for each in (old, new))
+    found = difference(one.payload, other.payload)
     show(difference_view(found), output, lambda: difference_text(found))
     sys.exit(not found.is_none)
 
 
-def read_release(target: str) -> ReadRelease:
+def read_release(target: str, pull_secret: str = "", registry_ca: str = "") -> ReadRelease:
     """The release that a user names; CommandFailed if it cannot be read."""
     path = Path(target)
     with errors_in_one_line(*_FAILURES):
@@ -238,7 +243,15 @@ def read_release(target: str) -> ReadRelease:
             return read_directory(path)
         if path.is_file():
             return read_archive(path, architecture())
-    raise CommandFailed(f"{target}: no such directory or archive")
+    if has_registry(target):
+        return read_from_registry(target, pull_secret, registry_ca)
+    raise CommandFailed(
+        f"{target}: no such directory or archive, and no image with a registry before its name"
+    )
+
+
+release.add_command(push)
+release.add_command(graph)
 
 
 def _without_tag(reference: str) -> str:

@@ -74,16 +74,32 @@ class HostPath(msgspec.Struct, frozen=True):
         check_path("host_paths.mount", self.mount)
 
 
+class EmptyDir(msgspec.Struct, frozen=True):
+    """A directory that the operator may write, and that goes with its pod."""
+
+    name: str
+    mount: str
+    limit: str
+    """The most bytes in it, as a quantity."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that a pod cannot have."""
+        check_label("empty_dirs.name", self.name)
+        check_path("empty_dirs.mount", self.mount)
+
+
 class InPayload(msgspec.Struct, frozen=True, kw_only=True):
     """What a Deployment has only in a payload."""
 
     image: str = ""
     args: tuple[str, ...] = ()
     host_paths: tuple[HostPath, ...] = ()
+    empty_dirs: tuple[EmptyDir, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that a pod cannot have."""
-        check_distinct("host_paths.name", (one.name for one in self.host_paths))
+        names = [one.name for one in self.host_paths] + [one.name for one in self.empty_dirs]
+        check_distinct("host_paths.name", names)
 
 
 class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -17,6 +17,7 @@ from quarterdeck.api.meta import BUILT_IN_NAMESPACES, Object
 from quarterdeck.delivery.declaration import (
     Declaration,
     Deployed,
+    EmptyDir,
     HostPath,
     PayloadPart,
     StaticPodDelivery,
@@ -178,6 +179,15 @@ def add_host_path(pod_spec: Object, wanted: HostPath) -> None:
     container.setdefault("volumeMounts", []).append(mount)
     host_path = {"path": wanted.path, "type": "Directory"}
     pod_spec.setdefault("volumes", []).append({"name": wanted.name, "hostPath": host_path})
+
+
+def add_empty_dir(pod_spec: Object, wanted: EmptyDir) -> None:
+    """Mount an empty directory into the pod's container, to write to."""
+    (container,) = pod_spec["containers"]
+    mount = {"name": wanted.name, "mountPath": wanted.mount}
+    container.setdefault("volumeMounts", []).append(mount)
+    empty_dir = {"sizeLimit": wanted.limit}
+    pod_spec.setdefault("volumes", []).append({"name": wanted.name, "emptyDir": empty_dir})
 
 
 def replace_args(args: Iterable[str], others: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.delivery.declaration import Declaration, Deployed, InPayload
 from quarterdeck.delivery.manifests import (
     account_objects,
+    add_empty_dir,
     add_host_path,
     custom_resource,
     deployment,
@@ -104,6 +105,8 @@ def _deployment(declared: Declaration) -> Object:
     container["args"] += extra.args
     for host_path in extra.host_paths:
         add_host_path(pod, host_path)
+    for empty_dir in extra.empty_dirs:
+        add_empty_dir(pod, empty_dir)
     return made
 
 

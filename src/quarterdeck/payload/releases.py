@@ -8,6 +8,10 @@ the directories have no meaning; the metadata has the facts:
     previous: [1.0.0, 1.0.1]            the versions that can update to it, up or down
     image: registry/quarterdeck:1.1.0   the release's image; `quarterdeck:<version>` if absent
     url: https://...                    its documentation; may be absent
+
+Releases that were fetched from a registry lie in the hidden directory `.fetched`, each in a
+directory that is named by its digest. Their image is where they came from, whatever their metadata
+says; the file `release-image` has it.
 """
 
 import hashlib
@@ -23,16 +27,27 @@ from quarterdeck.payload.files import (
     list_files,
     printable,
     read_files,
+    read_regular,
 )
 from quarterdeck.payload.images import is_image
 from quarterdeck.payload.load import load_payload
-from quarterdeck.payload.model import KnownRelease, Payload, PayloadProblem, ReleaseMetadata
+from quarterdeck.payload.model import (
+    KnownRelease,
+    Payload,
+    PayloadError,
+    PayloadProblem,
+    ReleaseMetadata,
+)
 from quarterdeck.payload.seal import SUMS
 from quarterdeck.strict_yaml import decode_yaml
 from quarterdeck.strict_yaml.documents import Document, Refusal
 from quarterdeck.versions import Version, parse_version
 
 MAX_RELEASES = 1000
+MAX_METADATA = 64 << 10
+FETCHED = ".fetched"
+"""The directory of fetched releases, within the directory of releases."""
+RELEASE_IMAGE = "release-image"
 METADATA_KIND = "cincinnati-metadata-v0"
 """What the format calls itself; not asked for when it is read."""
 LAYOUT = "name a directory that holds one directory per release"
@@ -47,12 +62,26 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     previous: frozenset[str]
     """The versions that can update to it."""
     directory: Path
+    digest: str = ""
+    """The digest of the image that it was fetched from; empty for one of the directory."""
+    verified_by: str = ""
+    """The identifier of the key that verified it; empty if none did."""
+
+
+class FetchedImage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a fetched release came from: the content of its `release-image`."""
+
+    image: str
+    """The image by its digest."""
+    verified_by: str = ""
 
 
 class Releases(msgspec.Struct, frozen=True, kw_only=True):
     """All available releases, newest first, and the problems of the others."""
 
     offers: tuple[Offer, ...] = ()
+    fetched: tuple[Offer, ...] = ()
+    """The releases that were fetched from registries; they are kept, not offered."""
     problems: tuple[PayloadProblem, ...] = ()
     directory: str = ""
     """The directory that was read, as text to show."""
@@ -63,8 +92,13 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.directory} (--releases)" if self.directory else "the releases directory"
 
     def by_version(self, version: str) -> Offer | None:
-        """The release of this version."""
-        return next((o for o in self.offers if o.release.version == version), None)
+        """The release of this version; one of the directory before a fetched one."""
+        every = (*self.offers, *self.fetched)
+        return next((o for o in every if o.release.version == version), None)
+
+    def by_digest(self, digest: str) -> Offer | None:
+        """The release that was fetched from the image of this digest."""
+        return next((o for o in self.fetched if digest and o.digest == digest), None)
 
     def by_image(self, image: str) -> Offer | None:
         """The newest release with this image."""
@@ -83,8 +117,8 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def read_releases(root: Path) -> Releases:
-    """The releases in the directory."""
+def read_releases(root: Path, fetched: Path | None = None) -> Releases:
+    """The releases in the directory, and those that were fetched."""
     offers, problems = [], []
     for found in _read_each(root):
         if isinstance(found, Offer):
@@ -95,7 +129,64 @@ def read_releases(root: Path) -> Releases:
     problems += [_twice(offer) for offer in offers if counts[offer.release.version] > 1]
     unique = [offer for offer in offers if counts[offer.release.version] == 1]
     unique.sort(key=lambda offer: offer.version, reverse=True)
-    return Releases(offers=tuple(unique), problems=tuple(problems), directory=printable(str(root)))
+    return Releases(
+        offers=tuple(unique),
+        fetched=read_fetched(fetched or root / FETCHED),
+        problems=tuple(problems),
+        directory=printable(str(root)),
+    )
+
+
+def read_fetched(root: Path) -> tuple[Offer, ...]:
+    """The releases that were fetched, newest first; one that is not whole is not there."""
+    try:
+        directories = sorted(entry for entry in root.iterdir() if entry.name.startswith("sha256-"))
+    except OSError:
+        return ()
+    found = [_fetched_one(directory) for directory in directories[:MAX_RELEASES]]
+    return tuple(sorted((one for one in found if one), key=lambda one: one.version, reverse=True))
+
+
+def with_own(known: Releases, directory: Path, image: str) -> Releases:
+    """The releases with the one in the operator's own image, which is known by its digest."""
+    own = _read_one(directory)
+    if isinstance(own, PayloadProblem):
+        return msgspec.structs.replace(known, problems=(*known.problems, own))
+    digest = image.rpartition("@")[2] if "@" in image else ""
+    if image:
+        release = msgspec.structs.replace(own.release, image=image)
+        own = msgspec.structs.replace(own, release=release, digest=digest)
+    if digest:
+        return msgspec.structs.replace(known, fetched=(own, *known.fetched))
+    if any(offer.release.version == own.release.version for offer in known.offers):
+        return known
+    offers = sorted((own, *known.offers), key=lambda offer: offer.version, reverse=True)
+    return msgspec.structs.replace(known, offers=tuple(offers))
+
+
+def check_metadata(directory: Path) -> None:
+    """Refuse a directory that is no release, by its metadata; PayloadError says why."""
+    found = _read_one(directory)
+    if isinstance(found, PayloadProblem):
+        raise PayloadError((msgspec.structs.replace(found, file=RELEASE_METADATA),))
+
+
+def _fetched_one(directory: Path) -> Offer | None:
+    try:
+        data = read_regular(directory / RELEASE_IMAGE, MAX_METADATA)
+        facts = msgspec.json.decode(data, type=FetchedImage)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    digest = directory.name.replace("-", ":", 1)
+    offer = _read_one(directory)
+    if not isinstance(offer, Offer) or facts.image.rpartition("@")[2] != digest:
+        return None
+    return msgspec.structs.replace(
+        offer,
+        release=msgspec.structs.replace(offer.release, image=facts.image),
+        digest=digest,
+        verified_by=facts.verified_by,
+    )
 
 
 def load_release(offer: Offer, profile: str) -> Payload:

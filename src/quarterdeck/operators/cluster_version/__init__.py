@@ -3,6 +3,7 @@
 from quarterdeck.delivery.declaration import (
     Declaration,
     Deployed,
+    EmptyDir,
     Hint,
     HostPath,
     InPayload,
@@ -30,8 +31,15 @@ OPERATOR = Declaration(
         memory_limit="1Gi",
         in_payload=InPayload(
             image="{{.ReleaseImage}}",
-            args=("--releases=/releases", "--cluster-profile={{.ClusterProfile}}"),
+            args=(
+                "--releases=/releases",
+                "--fetched-releases=/fetched",
+                "--release-image={{.ReleaseImage}}",
+                "--cluster-profile={{.ClusterProfile}}",
+            ),
             host_paths=(HostPath("releases", "/var/lib/quarterdeck/releases", "/releases"),),
+            # Five releases of at most 64 MB, and a layer that is being fetched.
+            empty_dirs=(EmptyDir("fetched", "/fetched", "512Mi"),),
         ),
     ),
     kinds=(

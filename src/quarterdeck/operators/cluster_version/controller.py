@@ -20,8 +20,8 @@ from quarterdeck.operators.cluster_version.version.controller import add_cluster
 def setup(manager: Manager, settings: Settings) -> None:
     """Add the operator's controllers."""
     payloads = None
-    if settings.releases:
-        payloads = Payloads(Path(settings.releases), settings.profile, manager.clock)
+    if settings.applies_payload:
+        payloads = Payloads(settings, manager.clock)
     add_feature_gates(manager, settings, payloads)
     if not settings.is_hosted:
         add_log_level(manager, settings)

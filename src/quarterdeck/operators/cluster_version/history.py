@@ -20,10 +20,19 @@ MAX_ENTRIES = 100
 NEWEST_KEPT = 5
 
 
-def started(history: History, release: Release, now: datetime, *, risks: str = "") -> History:
+def started(
+    history: History,
+    release: Release,
+    now: datetime,
+    *,
+    risks: str = "",
+    image: str = "",
+    verified: bool = False,
+) -> History:
     """The history with the start of a move to a release; unchanged if that is the newest entry.
 
-    `risks` are the warnings that were overridden.
+    `risks` are the warnings that were overridden. `image` is the requested image, if it is written
+    in another way than the release's: with its tag.
     """
     if history and is_of(history[0], release):
         return history
@@ -33,8 +42,8 @@ def started(history: History, release: Release, now: datetime, *, risks: str = "
         started_time=now,
         completion_time=None,
         version=release.version,
-        image=release.image,
-        verified=False,
+        image=image or release.image,
+        verified=verified,
         accepted_risks=risks or None,
     )
     return pruned((entry, *_closed(history, now)))

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from quarterdeck.payload.model import (
-    Payload,
-    PayloadError,
-    PayloadProblem,
-)
+from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.releases import (
     Offer,
     Releases,
     fingerprint,
     load_release,
+    read_fetched,
     read_releases,
     version_hash,
+    with_own,
 )
 
 REUSE_SECONDS = 2.0
@@ -35,11 +34,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 class Payloads:
     """The releases and payloads of a releases directory."""
 
-    def __init__(
-        self, directory: Path | None, profile: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._directory = directory
-        self._profile = profile
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self._clock = clock
         self._releases: tuple[float, Releases] | None = None
         self._loaded: dict[str, tuple[float, str, Loaded | PayloadError]] = {}
@@ -51,10 +47,14 @@ class Payloads:
             self._releases = (now, await asyncio.to_thread(self._read))
         return self._releases[1]
 
+    def forget(self) -> None:
+        """Read the directory anew at the next look: a release was fetched into it."""
+        self._releases = None
+
     async def load(self, offer: Offer) -> Loaded | PayloadError:
         """The payload of a release, read again when its files have changed."""
-        version, now = offer.release.version, self._clock()
-        known = self._loaded.get(version)
+        name, now = str(offer.directory), self._clock()
+        known = self._loaded.get(name)
         if known is not None and now - known[0] <= REUSE_SECONDS:
             return known[2]
         mark = await asyncio.to_thread(fingerprint, offer)
@@ -63,24 +63,24 @@ class Payloads:
         else:
             found = known[2]
         # Keep two: the release that runs, and the one that is asked for.
-        others = [other for other in self._loaded if other != version]
+        others = [other for other in self._loaded if other != name]
         for other in others[:-1]:
             del self._loaded[other]
-        self._loaded.pop(version, None)
-        self._loaded[version] = (now, mark, found)
+        self._loaded.pop(name, None)
+        self._loaded[name] = (now, mark, found)
         return found
 
     def _read(self) -> Releases:
-        if self._directory is None:
-            problem = PayloadProblem(
-                file="--releases", message="no directory was named", remedy="name one"
-            )
-            return Releases(problems=(problem,))
-        return read_releases(self._directory)
+        settings, fetched = self._settings, self._settings.fetched_directory
+        known = Releases(fetched=read_fetched(fetched) if fetched else ())
+        if settings.releases:
+            known = read_releases(Path(settings.releases), fetched)
+        own = settings.own_directory
+        return with_own(known, own, settings.release_image) if own else known
 
     def _load(self, offer: Offer) -> Loaded | PayloadError:
         try:
-            payload = load_release(offer, self._profile)
+            payload = load_release(offer, self._settings.profile)
         except PayloadError as error:
             return error
         return Loaded(payload=payload, hash=version_hash(payload))

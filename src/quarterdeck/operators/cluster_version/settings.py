@@ -1,5 +1,7 @@
 """The cluster version operator's own options of `quarterdeck run`."""
 
+from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -8,6 +10,7 @@ import quarterdeck
 from quarterdeck.api.custom_resource import SELF_MANAGED as SELF_MANAGED_PROFILES
 from quarterdeck.delivery.options import option
 from quarterdeck.payload.observed import SELF_MANAGED
+from quarterdeck.payload.releases import FETCHED
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,9 +23,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster profile, which selects the manifests of a payload."""
     releases: Annotated[str, option(env="RELEASES")] = ""
     """A directory with one payload per release; without it, the operator applies none."""
+    fetched_releases: Annotated[str, option(env="FETCHED_RELEASES")] = ""
+    """A directory for the releases that are fetched from registries; without it, they lie in the
+    hidden directory .fetched of --releases."""
+    own_release: Annotated[str, option(env="OWN_RELEASE")] = "/release-manifests"
+    """The payload in the operator's own image, if it runs from a release image."""
+    release_image: Annotated[str, option(env="RELEASE_IMAGE")] = ""
+    """The image that the operator runs from, which is that of its own release."""
     config: str = ""
     """A file with a ClusterVersionOperator manifest, which sets the log level instead of the object
     in the API server; for a hosted control plane."""
+
+    pull_secret: Annotated[str, option(env="PULL_SECRET")] = ""
+    """A file with a pull secret (.dockerconfigjson), for registries of release images."""
+    registry_ca: Annotated[str, option(env="REGISTRY_CA")] = ""
+    """A file with certificates of authorities that are trusted beside the system's, for registries
+    and the update service."""
+    registry_mirrors: Annotated[str, option(env="REGISTRY_MIRRORS")] = ""
+    """Mirrors of registries as SOURCE=MIRROR, separated by commas; content by digest is fetched
+    from them first."""
+    verification_key: Annotated[str, option(env="VERIFICATION_KEY")] = ""
+    """A file with a public key in PEM; a release image without its signature is refused."""
+    upstream_interval: timedelta = timedelta(minutes=3)
+    """How often the update service in ClusterVersion's spec.upstream is asked."""
+
+    @property
+    def applies_payload(self) -> bool:
+        """Whether there are releases: a directory, or the operator's own."""
+        return bool(self.releases) or self.own_directory is not None
+
+    @property
+    def own_directory(self) -> Path | None:
+        """The payload in the operator's own image; None if there is none."""
+        own = Path(self.own_release) if self.own_release else None
+        return own if own is not None and own.is_dir() else None
+
+    @property
+    def fetched_directory(self) -> Path | None:
+        """Where fetched releases lie; None if there is no place for them."""
+        if self.fetched_releases:
+            return Path(self.fetched_releases)
+        return Path(self.releases) / FETCHED if self.releases else None
 
     @property
     def is_hosted(self) -> bool:

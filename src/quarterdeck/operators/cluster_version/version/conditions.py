@@ -5,7 +5,8 @@
 | Available | a release was completed once | none was yet |
 | Failing | a fault stops the release from being applied or kept | there is no fault |
 | Progressing | a release is being applied | the release is complete |
-| ReleaseAccepted | `spec.desiredUpdate` is accepted | it is refused |
+| ReleaseAccepted | `spec.desiredUpdate` is accepted | it is refused; Unknown: it is retrieved |
+| RetrievedUpdates | the possible updates are known | the update service does not say them |
 | Upgradeable | nothing blocks a minor update | something does |
 | ImplicitlyEnabledCapabilities | a capability is enabled that the spec does not have | none is |
 
@@ -21,6 +22,7 @@ from quarterdeck.api.config_v1 import (
     CapabilitiesStatus,
     ClusterStatusCondition,
     ClusterVersionStatus,
+    ConditionalUpdate,
     Release,
 )
 from quarterdeck.operators.cluster_version.history import History, latest_completed
@@ -63,6 +65,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     not_asked_for: tuple[str, ...] = ()
     """Capabilities that are enabled although the spec does not ask for them."""
     available_updates: tuple[Release, ...] | None = None
+    conditional_updates: tuple[ConditionalUpdate, ...] = ()
+    retrieved: tuple[str, str, str] = ("True", "ReleasesDirectory", "")
+    """Status, reason and message of RetrievedUpdates."""
 
 
 def desired_status(
@@ -75,6 +80,7 @@ def desired_status(
         _failing(facts),
         _progressing(facts),
         _release_accepted(facts),
+        ("RetrievedUpdates", *facts.retrieved),
         _upgradeable(facts),
         _implicit_capabilities(facts),
     ):
@@ -99,7 +105,7 @@ def desired_status(
         capabilities=facts.capabilities,
         conditions=conditions,
         available_updates=facts.available_updates,
-        conditional_updates=was.conditional_updates if was else (),
+        conditional_updates=facts.conditional_updates,
     )
 
 
@@ -134,7 +140,7 @@ def _available(facts: Facts) -> ConditionText:
 
 
 def _failing(facts: Facts) -> ConditionText:
-    if facts.unusable is not None:
+    if facts.unusable is not None and not facts.unusable.pending:
         return "Failing", "True", facts.unusable.reason, str(facts.unusable)
     if facts.faults:
         return "Failing", "True", fault_reason(facts.faults), fault_message(facts.faults)
@@ -147,6 +153,8 @@ def _progressing(facts: Facts) -> ConditionText:
     if facts.unusable is not None:
         # The engine does nothing, so Progressing is False even if the history says Partial.
         what = f"Unable to {'keep' if arrived else 'apply'} {version}"
+        if facts.unusable.pending:
+            what = f"Waiting to {'keep' if arrived else 'apply'} {version}"
         return "Progressing", "False", facts.unusable.reason, f"{what}: {facts.unusable.message}"
     if facts.faults:
         reason, told = fault_reason(facts.faults), fault_summary(facts.faults)
@@ -166,7 +174,8 @@ def _way_out(facts: Facts) -> str:
 
 def _release_accepted(facts: Facts) -> ConditionText:
     if (refused := facts.refused or facts.unusable) is not None:
-        return "ReleaseAccepted", "False", refused.reason, str(refused)
+        status = "Unknown" if refused.pending else "False"
+        return "ReleaseAccepted", status, refused.reason, str(refused)
     loaded = f'Payload loaded version="{facts.release.version}" image="{facts.release.image}"'
     return "ReleaseAccepted", "True", "PayloadLoaded", loaded
 

@@ -2,7 +2,8 @@
 
 ClusterVersion, any ClusterOperator, the FeatureGate and the engine's progress wake it. It also
 reads the releases directory periodically. A reconcile is short: the runner applies the payload in
-its own task. The runner gets work only after the status that announces the work is written.
+its own task, and two others fetch release images and the update graph. The runner gets work only
+after the status that announces the work is written.
 
 How the operator replaces itself. A release's payload has the operator's own Deployment, at the
 lowest run level, with that release's image and RELEASE_VERSION. In an update from 1.0.0 to 1.1.0:
@@ -22,6 +23,8 @@ the Deployment by hand, the process of another release applies the release in th
 thereby restores the Deployment. All state is in API objects, so a crash at any point leads to
 step 4.
 """
+
+import asyncio
 
 import msgspec
 
@@ -49,6 +52,8 @@ from quarterdeck.operators.cluster_version.history import completed, is_of, mayb
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS, THE_CONFIG
 from quarterdeck.operators.cluster_version.new_version import KEY, THE_VERSION, create_version
 from quarterdeck.operators.cluster_version.payloads import Loaded, Payloads
+from quarterdeck.operators.cluster_version.retrieval.graphs import GraphRetriever
+from quarterdeck.operators.cluster_version.retrieval.images import ImageRetriever
 from quarterdeck.operators.cluster_version.selections import THE_GATES
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.skipped import SkippedManifests
@@ -69,7 +74,19 @@ from quarterdeck.operators.cluster_version.version.faults import NONE, standing
 from quarterdeck.operators.cluster_version.version.metrics import MetricsInput, VersionCollector
 from quarterdeck.operators.cluster_version.version.runner import PayloadEngine, Runner
 from quarterdeck.operators.cluster_version.version.scope import Scope, current_scope
-from quarterdeck.operators.cluster_version.version.updates import UpdateRefused, UpdateRequest
+from quarterdeck.operators.cluster_version.version.updates import (
+    ImageNews,
+    UpdateRefused,
+    UpdateRequest,
+)
+from quarterdeck.operators.cluster_version.version.wanted import (
+    graph_query,
+    needed_digests,
+    retrieved_text,
+    shown_updates,
+    update_service,
+    wanted_images,
+)
 from quarterdeck.operators.cluster_version.version.work import (
     Work,
     mode_of,
@@ -77,6 +94,7 @@ from quarterdeck.operators.cluster_version.version.work import (
 )
 from quarterdeck.payload.model import PayloadError
 from quarterdeck.payload.releases import Offer
+from quarterdeck.update_graph.updates import OfferedUpdates
 
 log = get_logger("operators.cluster-version")
 
@@ -111,8 +129,11 @@ def add_cluster_version(manager: Manager, settings: Settings, payloads: Payloads
         async with Cluster(manager.client, announce=announce) as cluster:
             await runner.run(PayloadEngine(cluster))
 
+    version.images.wake = version.graphs.wake = lambda: controller.wake(KEY)
     manager.add(controller)
     manager.add_task("payload engine", run_engine)
+    manager.add_task("release images", version.images.run)
+    manager.add_task("update graph", version.graphs.run)
     manager.registry.register(VersionCollector(version.metrics_input))
     return controller
 
@@ -129,6 +150,8 @@ class VersionController:
         self.operators = manager.cache(CLUSTER_OPERATORS, Selection(optional=True))
         self.gates = manager.cache(FEATURE_GATES, THE_GATES)
         self._payloads = payloads
+        self.images = ImageRetriever(settings, payloads.forget)
+        self.graphs = GraphRetriever(settings.upstream_interval, settings.registry_ca)
         self._skipped = SkippedManifests()
         self._standing = NONE
         self._written = float("-inf")
@@ -141,6 +164,8 @@ class VersionController:
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
+        requested = asked.update.image if asked.update else None
+        self.images.want(wanted_images(asked), requested or "", needed_digests(asked))
 
         gates = self.gates.get(GATES_KEY)
         scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
@@ -176,6 +201,9 @@ class VersionController:
 
     async def _asked(self, version: ClusterVersion) -> UpdateRequest:
         gates = self.gates.get(GATES_KEY)
+        # The management cluster decides about the updates of a hosted one.
+        query = None if self._settings.is_hosted else graph_query(version)
+        self.graphs.want(query)
         return UpdateRequest(
             update=self._wanted_update(version),
             history=version.status.history if version.status else (),
@@ -184,6 +212,12 @@ class VersionController:
                 self.operators.list(),
                 version.spec.overrides,
                 gates.spec.effective_feature_set if gates else "",
+            ),
+            service=update_service(query, self.graphs.news, version.status, self._manager.now()),
+            images=ImageNews(
+                failures=dict(self.images.failures),
+                resolved=dict(self.images.resolved),
+                key=await asyncio.to_thread(self.images.key_identifier),
             ),
         )
 
@@ -256,7 +290,12 @@ class VersionController:
         self, asked: UpdateRequest, decision: ReleaseDecision, scope: Scope, work: Work | None
     ) -> Facts:
         now, version = self._manager.clock(), scope.version
-        updates = asked.releases.reachable(maybe_running(decision.history))
+        retrieved = retrieved_text(self.graphs.news.query, self.graphs.news, version.status)
+        if asked.service is None:
+            offers = asked.releases.reachable(maybe_running(decision.history))
+            updates = OfferedUpdates(available=tuple(offer.release for offer in offers))
+        else:
+            updates = shown_updates(asked.service, version.status, retrieved)
         return Facts(
             generation=version.metadata.generation,
             release=decision.release,
@@ -272,7 +311,9 @@ class VersionController:
             blockers=asked.blockers,
             capabilities=scope.capabilities,
             not_asked_for=not_asked_for(version.spec.capabilities, scope.capabilities),
-            available_updates=tuple(offer.release for offer in updates),
+            available_updates=updates.available,
+            conditional_updates=updates.conditional,
+            retrieved=retrieved,
         )
 
     def _announce(

@@ -20,9 +20,11 @@ from quarterdeck.operators.cluster_version.version.updates import (
     UpdateRefused,
     UpdateRequest,
     judge,
+    missing_image,
 )
 from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.releases import Offer, Releases
+from quarterdeck.registry.reference import digest_of
 
 MAX_PROBLEMS_LISTED = 5
 
@@ -54,15 +56,37 @@ async def decide(asked: UpdateRequest, load: Load, first: str, now: datetime) ->
         release = outcome.offer.release
         wanted = await load(outcome.offer)
         if isinstance(wanted, Loaded):
-            history = started(asked.history, release, now, risks=outcome.risks)
+            history = started(
+                asked.history,
+                release,
+                now,
+                risks=outcome.risks,
+                image=outcome.image,
+                verified=outcome.verified,
+            )
             return ReleaseDecision(release=release, history=history, loaded=wanted)
         refused = msgspec.structs.replace(wanted, field=f"{FIELD}.version")
     newest = asked.history[0]
-    version = newest.version or ""
-    offer = asked.releases.by_version(version) or asked.releases.by_image(newest.image)
-    release = offer.release if offer else Release(version=version, image=newest.image)
-    found = await load(offer) if offer else missing(version, asked.releases)
+    offer = current_offer(asked)
+    release = offer.release if offer else Release(version=newest.version or "", image=newest.image)
+    found = await load(offer) if offer else _missing_current(asked)
     return _decided(release, asked.history, found, "status.desired", refused)
+
+
+def current_offer(asked: UpdateRequest) -> Offer | None:
+    """The release of the newest history entry, if it is there; an image counts by its digest."""
+    newest = asked.history[0]
+    if digest := digest_of(newest.image):
+        return asked.releases.by_digest(digest)
+    version = newest.version or ""
+    return asked.releases.by_version(version) or asked.releases.by_image(newest.image)
+
+
+def _missing_current(asked: UpdateRequest) -> UpdateRefused:
+    newest = asked.history[0]
+    if digest_of(newest.image):
+        return missing_image(newest.image, asked)
+    return missing(newest.version or "", asked.releases)
 
 
 async def _begin_first(

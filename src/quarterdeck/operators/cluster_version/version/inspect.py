@@ -90,13 +90,17 @@ async def _change(client: Client, patch: dict[str, object], timeout: timedelta) 
         changed = await client.patch(CLUSTER_VERSIONS, KEY.name, patch, field_manager=FIELD_MANAGER)
     except NotFound:
         raise UpdateError(NO_CLUSTER_VERSION) from None
-    generation = changed.metadata.generation or 0
+    generation, seen = changed.metadata.generation or 0, None
     try:
         async with asyncio.timeout(timeout.total_seconds()), aclosing(follow(client)) as views:
             async for view in views:
                 if view.observed_generation >= generation:
-                    return view
+                    seen = view
+                    if not view.retrieving:
+                        return view
     except TimeoutError:
+        if seen is not None:
+            return seen  # The release is still being retrieved.
         _not_observed(timeout)
     raise AssertionError("follow ends only with an error")
 

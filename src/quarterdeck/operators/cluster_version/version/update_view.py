@@ -57,6 +57,8 @@ class UpdateView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The release in `spec.desiredUpdate`."""
     refused: str = ""
     """Why the requested release is not accepted."""
+    retrieving: str = ""
+    """What is awaited before the requested release is accepted or refused."""
     blocked: str = ""
     """Why minor updates are blocked."""
     not_retrieved: str = ""
@@ -98,6 +100,7 @@ def update_view(version: ClusterVersion) -> UpdateView:
         failing=_message_if(version, "Failing", "True"),
         requested=requested,
         refused=_message_if(version, "ReleaseAccepted", "False"),
+        retrieving=_message_if(version, "ReleaseAccepted", "Unknown"),
         blocked=_message_if(version, "Upgradeable", "False"),
         not_retrieved=_message_if(version, "RetrievedUpdates", "False"),
         turn_back_to=way_back(status.history),

@@ -9,6 +9,7 @@ from tests.unit.operators.cluster_version.version.builders import START, entry, 
 from quarterdeck.api.config_v1 import Update
 from quarterdeck.operators.cluster_version.history import History
 from quarterdeck.operators.cluster_version.payloads import REUSE_SECONDS, Loaded, Payloads
+from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.version.decide import (
     ReleaseDecision,
     broken,
@@ -135,7 +136,7 @@ async def test_payloads_are_kept_while_their_files_are_as_they_were(tmp_path: Pa
     (release / "release-metadata").write_text("version: 1.0.0")
     seal(release)
     clock = Clock()
-    payloads = Payloads(tmp_path, "any", clock)
+    payloads = Payloads(Settings(releases=str(tmp_path), profile="any"), clock)
     (found,) = (await payloads.releases()).offers
     first = await payloads.load(found)
     assert isinstance(first, Loaded)
@@ -154,7 +155,20 @@ async def test_payloads_are_kept_while_their_files_are_as_they_were(tmp_path: Pa
     assert len((await payloads.releases()).offers) == 2
 
 
-async def test_without_a_directory_there_are_no_releases() -> None:
-    found = await Payloads(None, "any").releases()
-    assert not found.offers
-    assert "--releases" in str(found.problems[0])
+async def test_the_release_of_the_own_image_is_known_by_its_digest(tmp_path: Path) -> None:
+    """An operator that runs from a release image needs neither a directory nor a registry."""
+    (tmp_path / "release-metadata").write_text("version: 1.0.0")
+    image = f"registry.example.test/q@sha256:{'a' * 64}"
+    settings = Settings(own_release=str(tmp_path), release_image=image)
+    assert settings.applies_payload
+    found = await Payloads(settings).releases()
+    offer = found.by_digest(f"sha256:{'a' * 64}")
+    assert offer is not None
+    assert (offer.release.version, offer.release.image) == ("1.0.0", image)
+    assert found.by_version("1.0.0") == offer
+    named = await Payloads(Settings(own_release=str(tmp_path), release_image="q:1")).releases()
+    assert [one.release.image for one in named.offers] == ["q:1"]
+
+
+def test_without_any_release_no_payload_is_applied(tmp_path: Path) -> None:
+    assert not Settings(own_release=str(tmp_path / "none")).applies_payload

@@ -1,0 +1,155 @@
+"""`quarterdeck release push` and `release graph`: releases in registries, and their channels."""
+
+import asyncio
+import shutil
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from quarterdeck import log as logs
+from quarterdeck.cli.output import CommandFailed, errors_in_one_line
+from quarterdeck.images.debian import architecture
+from quarterdeck.images.described import Origin, ReadRelease, read_directory
+from quarterdeck.oci.archive import Archive
+from quarterdeck.oci.errors import OciError
+from quarterdeck.oci.layers import Image
+from quarterdeck.oci.model import Descriptor
+from quarterdeck.payload.model import PayloadError
+from quarterdeck.registry.client import Registry
+from quarterdeck.registry.credentials import PullSecretError, read_pull_secret
+from quarterdeck.registry.errors import RegistryError
+from quarterdeck.registry.push import push_image
+from quarterdeck.registry.reference import Reference, parse_reference
+from quarterdeck.registry.release_image import fetch_release
+from quarterdeck.registry.release_store import ReleaseStore
+from quarterdeck.update_graph.channels import ChannelInvalid, channel_graph, channels
+from quarterdeck.web import Web, WebError
+
+FAILURES = (RegistryError, PullSecretError, WebError, OciError, PayloadError, OSError, ValueError)
+
+
+def registry_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options with which a registry is reached."""
+    for decorate in (
+        click.option(
+            "--registry-ca",
+            default="",
+            metavar="FILE",
+            help="Certificates of authorities that are trusted beside the system's.",
+        ),
+        click.option(
+            "--pull-secret",
+            default="",
+            metavar="FILE",
+            envvar="PULL_SECRET",
+            help="Credentials of registries, as ~/.docker/config.json has them.",
+        ),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.command()
+@click.argument("archive", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("target", metavar="REF")
+@registry_options
+def push(archive: Path, target: str, pull_secret: str, registry_ca: str) -> None:
+    """Push the image in ARCHIVE, a release or a signature, to a registry as REF.
+
+    The image's reference by its digest is printed.
+    """
+    with errors_in_one_line(*FAILURES), TemporaryDirectory(prefix="quarterdeck-push-") as scratch:
+        reference = parse_reference(target)
+        image = _archived(archive, Path(scratch))
+        pushed = asyncio.run(_push(reference, image, pull_secret, registry_ca))
+    click.echo(str(pushed))
+
+
+async def _push(target: Reference, image: Image, pull_secret: str, ca_file: str) -> Reference:
+    async with Web(ca_file=ca_file) as web:
+        credentials = read_pull_secret(pull_secret)
+        return await push_image(Registry(web, credentials=credentials), target, image)
+
+
+def _archived(archive: Path, scratch: Path) -> Image:
+    """The image of an archive; its blobs are files, because layers are large."""
+    with Archive(archive) as opened:
+        descriptor, manifest = opened.image(architecture())
+        blobs: dict[str, bytes | Path] = {descriptor.digest: opened.blob(descriptor)}
+
+        def unpack(blob: Descriptor) -> None:
+            file = scratch / blob.digest.replace(":", "-")
+            with opened.open_blob(blob) as source, file.open("wb") as out:
+                shutil.copyfileobj(source, out)
+            blobs[blob.digest] = file
+
+        for blob in (manifest.config, *manifest.layers):
+            unpack(blob)
+    return Image(descriptor=descriptor, manifest=manifest, blobs=blobs)
+
+
+def read_from_registry(target: str, pull_secret: str, registry_ca: str) -> ReadRelease:
+    """The release of an image in a registry; CommandFailed if it cannot be read."""
+
+    async def fetch(directory: Path) -> ReadRelease:
+        async with Web(ca_file=registry_ca) as web:
+            registry = Registry(web, credentials=read_pull_secret(pull_secret))
+            store = ReleaseStore(directory)
+            found = await fetch_release(registry, parse_reference(target), store)
+        return read_directory(found.directory, Origin(place=target, digest=found.digest))
+
+    with errors_in_one_line(*FAILURES), TemporaryDirectory(prefix="quarterdeck-fetch-") as scratch:
+        return asyncio.run(fetch(Path(scratch)))
+
+
+@click.group()
+def graph() -> None:
+    """Serve channels of releases to clusters."""
+
+
+@graph.command()
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--listen", default="127.0.0.1:8080", show_default=True, help="The address, as HOST:PORT."
+)
+@click.option("--tls-certificate", metavar="FILE", help="The service's certificate, in PEM.")
+@click.option("--tls-key", metavar="FILE", help="The key of the certificate, in PEM.")
+@click.pass_obj
+def serve(
+    verbosity: int,
+    directory: Path,
+    listen: str,
+    tls_certificate: str | None,
+    tls_key: str | None,
+) -> None:
+    """Serve the channels in DIRECTORY as an update service, until stopped.
+
+    DIRECTORY has a file CHANNEL.yaml for each channel. Each is read for each request.
+    """
+    from quarterdeck.update_graph.service import serve as serve_channels
+
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise CommandFailed(f"--listen {listen}: write HOST:PORT")
+    if bool(tls_certificate) != bool(tls_key):
+        raise CommandFailed("--tls-certificate and --tls-key belong together: set both")
+    logs.configure(verbosity=verbosity)
+    with errors_in_one_line(OSError, ChannelInvalid):
+        for channel in channels(directory):
+            channel_graph(directory, channel)  # a mistake is said at once
+        tls = _tls(tls_certificate, tls_key)
+        with suppress(KeyboardInterrupt):
+            asyncio.run(serve_channels(directory, host.strip("[]"), int(port), tls))
+
+
+def _tls(certificate: str | None, key: Any) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    return context

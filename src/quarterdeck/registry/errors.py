@@ -1,0 +1,54 @@
+"""The errors of requests to a registry.
+
+    RegistryError
+    ├── RegistryUnreachable    no answer, or none in time; the same request may succeed later
+    ├── RegistryBusy           429 or 503, longer than we wait
+    ├── NotAuthorized          401 or 403
+    ├── ImageNotFound          404
+    └── ContentInvalid         not what its digest or descriptor says, or larger than any real one
+
+Each has a reason for programs, and a remedy.
+"""
+
+# ruff: noqa: N818 - the names say what is the case
+
+
+class RegistryError(Exception):
+    """The root of the tree."""
+
+    reason = "RegistryError"
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+class RegistryUnreachable(RegistryError):
+    """No answer, or none in time."""
+
+    reason = "RegistryUnreachable"
+
+
+class RegistryBusy(RegistryError):
+    """The registry asks to come back later."""
+
+    reason = "RegistryBusy"
+
+
+class NotAuthorized(RegistryError):
+    """The registry refuses the credentials, or there are none."""
+
+    reason = "NotAuthorized"
+
+
+class ImageNotFound(RegistryError):
+    """The registry has no such image."""
+
+    reason = "ImageNotFound"
+
+
+class ContentInvalid(RegistryError):
+    """The content is not what was asked for."""
+
+    reason = "ContentInvalid"

@@ -1,0 +1,143 @@
+"""Which updates a graph offers to a cluster, and whether their risks apply to it. Pure.
+
+While an update is not complete, parts of several versions run. An update is possible only if the
+graph has an edge from each of them.
+
+A risk applies if the first of its rules with a result says so. `Always` applies. `PromQL` asks the
+cluster's monitoring, and we do not: such a rule has no result. A risk without any result makes the
+recommendation unknown.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from quarterdeck.api.conditions import Condition
+from quarterdeck.api.config_v1 import (
+    ConditionalUpdate,
+    ConditionalUpdateRisk,
+    Release,
+    RiskRuleType,
+)
+from quarterdeck.update_graph.model import Node, UpdateGraph
+
+MAX_AVAILABLE = 300
+MAX_CONDITIONAL = 100
+MAX_CONDITIONAL_BYTES = 256 << 10
+"""Of a status; etcd refuses an object of more than 1.5 MiB."""
+RECOMMENDED = "Recommended"
+MAX_MESSAGE = 16 << 10
+
+
+class OfferedUpdates(msgspec.Struct, frozen=True, kw_only=True):
+    """The updates of a cluster, newest first; those with known risks are kept apart."""
+
+    available: tuple[Release, ...] = ()
+    conditional: tuple[ConditionalUpdate, ...] = ()
+
+    def release(self, version: str) -> Release | None:
+        """The release of this version, if it can be updated to, with risks or without."""
+        releases = (*self.available, *(update.release for update in self.conditional))
+        return next((release for release in releases if release.version == version), None)
+
+    def risks(self, version: str) -> str:
+        """Why the update to this version is not recommended; empty if it is."""
+        for update in self.conditional:
+            if update.release.version == version:
+                return "".join(c.message for c in update.conditions if c.status != "True")
+        return ""
+
+
+def offered_updates(
+    graph: UpdateGraph,
+    running: Sequence[str],
+    now: datetime,
+    before: Iterable[ConditionalUpdate] = (),
+) -> OfferedUpdates:
+    """The updates from these versions; conditions that stay as `before` keep their time."""
+    since = {update.release.version: update.conditions for update in before}
+    available: list[Release] = []
+    conditional: list[ConditionalUpdate] = []
+    size = 0
+    for node in _targets(graph, running):
+        risks = _risks(graph, running, node.release.version)
+        if not risks:
+            available.append(node.release)
+            continue
+        update = ConditionalUpdate(
+            release=node.release,
+            risks=risks,
+            conditions=(_recommended(risks, since.get(node.release.version, ()), now),),
+        )
+        size += len(msgspec.json.encode(update))
+        if size <= MAX_CONDITIONAL_BYTES and len(conditional) < MAX_CONDITIONAL:
+            conditional.append(update)
+    return OfferedUpdates(
+        available=tuple(available[:MAX_AVAILABLE]), conditional=tuple(conditional)
+    )
+
+
+def _targets(graph: UpdateGraph, running: Sequence[str]) -> list[Node]:
+    """The releases with an edge from each running version, newest first."""
+    found: set[str] | None = None
+    for version in running:
+        leads = set(graph.edges.get(version, ()))
+        leads |= {to for start, to in graph.conditional if start == version}
+        found = leads if found is None else found & leads
+    nodes = [graph.nodes[version] for version in found or ()]
+    return sorted(nodes, key=lambda node: node.version, reverse=True)
+
+
+def _risks(
+    graph: UpdateGraph, running: Sequence[str], to: str
+) -> tuple[ConditionalUpdateRisk, ...]:
+    """The risks of the update from each running version, each name once."""
+    found: dict[str, ConditionalUpdateRisk] = {}
+    for version in running:
+        for risk in graph.conditional.get((version, to), ()):
+            found.setdefault(risk.name, risk)
+    return tuple(found.values())
+
+
+def _recommended(
+    risks: Sequence[ConditionalUpdateRisk], before: Iterable[Condition], now: datetime
+) -> Condition:
+    status, reason, message = recommendation(risks)
+    was = next((c for c in before if (c.type, c.status) == (RECOMMENDED, status)), None)
+    return Condition(
+        type=RECOMMENDED,
+        status=status,
+        last_transition_time=was.last_transition_time if was else now.replace(microsecond=0),
+        reason=reason,
+        message=message[:MAX_MESSAGE],
+    )
+
+
+def recommendation(risks: Sequence[ConditionalUpdateRisk]) -> tuple[str, str, str]:
+    """Whether an update with these risks is recommended: status, reason and message."""
+    applying = [risk for risk in risks if applies(risk)]
+    if applying:
+        return "False", _reason(applying), "\n".join(_texts(applying))
+    message = "\n".join(
+        f"whether the risk {risk.name} applies is not known, because PromQL is not evaluated"
+        f" here: {text}"
+        for risk, text in zip(risks, _texts(risks), strict=True)
+    )
+    return "Unknown", "NotEvaluated", message
+
+
+def applies(risk: ConditionalUpdateRisk) -> bool:
+    """Whether a risk surely applies to this cluster."""
+    return any(rule.type == RiskRuleType.ALWAYS for rule in risk.matching_rules)
+
+
+def _reason(risks: Sequence[ConditionalUpdateRisk]) -> str:
+    """The name of the only risk, if a condition can have it as its reason."""
+    name = risks[0].name
+    fits = name.isascii() and name.isalnum() and name[0].isalpha()
+    return name if len(risks) == 1 and fits else "MultipleReasons" if len(risks) > 1 else "Risk"
+
+
+def _texts(risks: Iterable[ConditionalUpdateRisk]) -> Iterator[str]:
+    return (f"{risk.message} {risk.url}" for risk in risks)
