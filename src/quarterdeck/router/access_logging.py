@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 
+from quarterdeck.api.operator_v1.ingress_controller import ACCESS_LOGGING_READY
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
@@ -21,7 +22,7 @@ from quarterdeck.router.proxy import Proxy
 
 log = get_logger("router.access-logging")
 
-CONDITION = "quarterdeck.dev/AccessLoggingReady"
+CONDITION = ACCESS_LOGGING_READY
 """The type of the condition on the router's pod."""
 INTERVAL = 10.0
 """Seconds between two canaries while lines arrive."""

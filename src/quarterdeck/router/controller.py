@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from quarterdeck.api.meta import NAMESPACES, NODES, PODS, SECRETS, SERVICES, Key, Object, foreign
+from quarterdeck.api.operator_v1.ingress_controller import CONFIGURATION_ACCEPTED
 from quarterdeck.controller import (
     DONE,
     Controller,
@@ -44,8 +45,6 @@ INGRESSES = foreign("networking.k8s.io/v1", "Ingress", "ingresses", namespaced=T
 ENDPOINT_SLICES = foreign("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", namespaced=True)
 _SERVICE_NAME = "kubernetes.io/service-name"
 _ROUTES = Key("", "routes")
-CONFIGURATION_ACCEPTED = "quarterdeck.dev/ConfigurationAccepted"
-"""The type of the condition on the router's pod: False while HAProxy refuses the latest one."""
 RESOLVE_TIMEOUT = 5.0
 """Seconds that the first configuration waits for the addresses of external names."""
 

@@ -24,6 +24,8 @@ from quarterdeck.api.schema import ValidationRule, keywords, rules, text
 DEFAULT_REPLICAS = 2
 ACCESS_LOGGING_READY = "quarterdeck.dev/AccessLoggingReady"
 """The condition of a router's pod in which the router reports whether its access lines arrive."""
+CONFIGURATION_ACCEPTED = "quarterdeck.dev/ConfigurationAccepted"
+"""The condition of a router's pod that is False while HAProxy refuses the latest configuration."""
 
 _INT32 = keywords(format="int32")
 _DOMAIN_RULES = (

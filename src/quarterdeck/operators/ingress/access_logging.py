@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import OperatorCondition
 from quarterdeck.api.operator_v1.ingress_controller import ACCESS_LOGGING_READY
+from quarterdeck.operators.ingress.parts import MESSAGE_LIMIT
 from quarterdeck.operators.ingress.router_pod import ROUTER
 from quarterdeck.status.report import UNDATED
 
 TYPE = "AccessLoggingReady"
-MESSAGE_LIMIT = 500
-"""The most characters of a router's message: a pod's status is not ours."""
 LISTED_PODS = 5
 """The most pods that the message names."""
 _ON = "ROUTER_SYSLOG_ADDRESS"

@@ -16,6 +16,7 @@ from quarterdeck.operators.ingress.parts import (
     admitted,
     all_replicas_are_available,
     available_replicas,
+    configuration_is_accepted,
     counts,
     load_balancer_is_pending,
     min_replicas_are_available,
@@ -40,6 +41,7 @@ class Requirement(msgspec.Struct, frozen=True):
 REQUIREMENTS = (
     Requirement(admitted, lambda _settings: timedelta(0)),
     Requirement(pods_run, lambda settings: settings.pods_grace_period),
+    Requirement(configuration_is_accepted, lambda settings: settings.pods_grace_period),
     Requirement(min_replicas_are_available, lambda settings: settings.min_replicas_grace_period),
     Requirement(all_replicas_are_available, lambda settings: settings.all_replicas_grace_period),
 )

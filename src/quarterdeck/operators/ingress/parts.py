@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.operator_v1.ingress_controller import CONFIGURATION_ACCEPTED
 from quarterdeck.operators.ingress.observed import Observed
 from quarterdeck.status import rollout
 
@@ -17,6 +18,8 @@ _STARTING = ("", "ContainerCreating", "PodInitializing")
 """The reasons for which a container that does not run yet is no failure."""
 LISTED_PODS = 3
 """The most pods that a message names."""
+MESSAGE_LIMIT = 500
+"""The most characters of a router's message: a pod's status is not ours."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,22 @@ def pods_run(seen: Observed) -> Part:
     more = len(failing) - LISTED_PODS
     lines = failing[:LISTED_PODS] + ([f"and {more} more"] if more > 0 else [])
     return Part(type="PodsRunning", holds=False, reason="PodsFailing", message="\n".join(lines))
+
+
+def configuration_is_accepted(seen: Observed) -> Part:
+    """No router keeps an earlier configuration because HAProxy refuses the latest one."""
+    type_ = "ConfigurationAccepted"
+    refused = [
+        f"pod {pod['metadata']['name']}: {str(found.get('message') or '')[:MESSAGE_LIMIT]}"
+        for pod in sorted(seen.pods, key=lambda one: str(one["metadata"]["name"]))
+        if not pod["metadata"].get("deletionTimestamp")
+        and (found := condition_of(pod, CONFIGURATION_ACCEPTED)).get("status") == "False"
+    ]
+    if not refused:
+        return Part(type=type_, holds=True)
+    more = len(refused) - LISTED_PODS
+    lines = refused[:LISTED_PODS] + ([f"and {more} more"] if more > 0 else [])
+    return Part(type=type_, holds=False, reason="Refused", message="\n".join(lines))
 
 
 def min_replicas_are_available(seen: Observed) -> Part:
@@ -120,7 +139,7 @@ def failing_pods(pods: tuple[Object, ...]) -> Iterator[tuple[str, str]]:
 
 
 def condition_of(live: Object, type_: str) -> Object:
-    """The condition of a Deployment; empty if it has none of this type."""
+    """The condition of a Deployment or pod; empty if it has none of this type."""
     conditions = (live.get("status") or {}).get("conditions") or ()
     return next((one for one in conditions if one.get("type") == type_), {})
 

@@ -65,6 +65,7 @@ def test_a_router_with_all_its_pods_is_well() -> None:
     assert statuses == {
         "Admitted": "True",
         "PodsRunning": "True",
+        "ConfigurationAccepted": "True",
         "DeploymentReplicasMinAvailable": "True",
         "DeploymentReplicasAllAvailable": "True",
         "Available": "True",
@@ -73,6 +74,39 @@ def test_a_router_with_all_its_pods_is_well() -> None:
     }
     assert left is None
     assert status.available_replicas == 2
+
+
+def test_a_refused_configuration_is_told_and_degrades_after_its_grace_period() -> None:
+    refusing = [
+        pod(
+            f"router-{number}",
+            conditions=[
+                {
+                    "type": "quarterdeck.dev/ConfigurationAccepted",
+                    "status": "False",
+                    "reason": "Refused",
+                    "message": "line 7: unknown keyword" + "x" * 5000,
+                }
+            ],
+        )
+        for number in range(5)
+    ]
+    status, left = after(29, pods=refusing)
+    told = condition(status, "ConfigurationAccepted")
+    assert (told.status, told.reason) == ("False", "Refused")
+    assert told.message.startswith("pod router-0: line 7: unknown keyword")
+    assert told.message.endswith("and 2 more")
+    assert len(told.message) < 2000
+    assert condition(status, "Degraded").status == "False"
+    assert left == 1
+    status, _ = after(30, pods=refusing)
+    assert condition(status, "Degraded").reason == "Refused"
+    accepted = pod(
+        "router-1",
+        conditions=[{"type": "quarterdeck.dev/ConfigurationAccepted", "status": "True"}],
+    )
+    status, _ = after(30, pods=[accepted])
+    assert condition(status, "ConfigurationAccepted").status == "True"
 
 
 def test_the_same_observation_gives_the_same_status() -> None:
