@@ -63,7 +63,7 @@ def update(
     """Show the cluster's version and the updates there are, or update to VERSION.
 
     The exit code is 0 if the cluster is, or is being updated, as requested; 1 if a request is
-    refused or an update fails; 2 if the cluster cannot be asked.
+    refused or its release not retrieved yet, or an update fails; 2 if the cluster cannot be asked.
     """
     from quarterdeck.operators.cluster_version.version.inspect import (
         UpdateError,
@@ -99,7 +99,7 @@ def update(
         if watch and not view.refused:
             view = _follow(ask, output)
     _show(view, output, brief=starts or watch or cancel)
-    sys.exit(1 if view.refused or view.state == "failing" else 0)
+    sys.exit(1 if view.refused or view.retrieving or view.state == "failing" else 0)
 
 
 def _show(view: "UpdateView", output: Output, *, brief: bool) -> None:
@@ -121,7 +121,8 @@ def _follow(ask: Callable[..., Any], output: Output) -> "UpdateView":
             async for view in views:
                 if output == "table":
                     bar.show(view)
-                if view.is_observed and (view.state == "complete" or view.refused):
+                settled = view.is_observed and not view.retrieving
+                if settled and (view.state == "complete" or view.refused):
                     return view
         raise AssertionError("follow ends only with an error")
 

@@ -27,6 +27,10 @@ def as_sentence(view: UpdateView) -> str:
     lines = [_state(view)]
     if view.failing:
         lines += ["", "what fails:", *_indented(view.failing)]
+    if view.retrieving:
+        lines += ["", f"{view.requested or view.desired} is being retrieved:"]
+        lines += _indented(view.retrieving)
+        lines.append(FOLLOW_AGAIN)
     if view.refused:
         lines += ["", f"{view.requested or view.desired} is not accepted:"]
         lines += _indented(view.refused)
@@ -131,7 +135,7 @@ class ProgressBar:
             click.echo(file=self._stream)
 
     def _line(self, view: UpdateView) -> str:
-        text = view.message or view.state
+        text = view.retrieving or view.message or view.state
         if view.done is None or not view.total:
             return text
         if not self._redraws:

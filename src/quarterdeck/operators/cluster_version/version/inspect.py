@@ -51,7 +51,7 @@ async def request_update(
 ) -> UpdateView:
     """Request an update, and return when the operator has accepted or refused it."""
     view = await current_update(client)
-    if risks := unaccepted_risks(view, version or image, accepted_risks):
+    if risks := unaccepted_risks(view, version, image, accepted_risks):
         told = "; ".join(f"{risk.name}: {risk.message} ({risk.url})" for risk in risks)
         flags = " ".join(f"--accept-risk {risk.name}" for risk in risks)
         raise UpdateError(

@@ -11,6 +11,7 @@ from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersion, Up
 from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.version.texts import progress_in
 from quarterdeck.operators.cluster_version.version.updates import way_back
+from quarterdeck.registry.reference import digest_of, has_registry
 from quarterdeck.status import find_condition
 from quarterdeck.versions import parse_version
 
@@ -121,12 +122,23 @@ def update_patch(version: str, image: str, *, force: bool) -> dict[str, Any]:
     return {"spec": {"desiredUpdate": update}}
 
 
-def unaccepted_risks(view: UpdateView, version: str, accepted: frozenset[str]) -> tuple[Risk, ...]:
-    """The risks of an update that its user has not accepted yet."""
-    for update in view.updates or ():
-        if version in (update.version, update.image) and update.recommended != "True":
-            return tuple(risk for risk in update.risks if risk.name not in accepted)
-    return ()
+def unaccepted_risks(
+    view: UpdateView, version: str, image: str, accepted: frozenset[str]
+) -> tuple[Risk, ...]:
+    """The risks of an update that its user has not accepted yet.
+
+    An image by tag alone may be any of the updates with risks, so it has the risks of all.
+    """
+    risky = [each for each in view.updates or () if each.recommended != "True"]
+    if digest := digest_of(image):
+        named = [each for each in risky if digest_of(each.image) == digest]
+    elif has_registry(image):
+        named = risky
+    else:
+        named = [each for each in risky if image == each.image]
+    named += [each for each in risky if version and version == each.version]
+    risks = {risk.name: risk for each in named for risk in each.risks}
+    return tuple(risk for name, risk in risks.items() if name not in accepted)
 
 
 def _state(version: ClusterVersion) -> State:

@@ -109,24 +109,44 @@ def test_versions_that_cannot_be_compared_come_last() -> None:
     assert [one.version for one in view.updates] == ["1.0.1", "odd"]
 
 
+DIGEST = f"sha256:{'a' * 64}"
+
+
 @pytest.mark.parametrize(
-    ("named", "accepted", "left"),
+    ("asked", "image", "accepted", "left"),
     [
-        ("1.0.3", [], ["Fire"]),
-        ("1.0.3", ["Water"], ["Fire"]),
-        ("1.0.3", ["Fire"], []),
-        ("quarterdeck:1.0.3", [], ["Fire"]),
-        ("1.0.2", [], []),
-        ("9.9.9", [], []),
+        pytest.param("1.0.3", "", [], ["Fire"], id="by version"),
+        pytest.param("1.0.3", "", ["Water"], ["Fire"], id="another risk is accepted"),
+        pytest.param("1.0.3", "", ["Fire"], [], id="accepted"),
+        pytest.param("", f"r.test/q@{DIGEST}", [], ["Fire"], id="by digest"),
+        pytest.param("", f"r.test/q:x@{DIGEST}", [], ["Fire"], id="by tag and digest"),
+        pytest.param("", f"mirror.test/q@{DIGEST}", [], ["Fire"], id="by digest, elsewhere"),
+        pytest.param("", f"r.test/q@sha256:{'b' * 64}", [], [], id="another digest"),
+        pytest.param("", "r.test/q:1.0.3", [], ["Fire"], id="a tag may be any of them"),
+        pytest.param("", "quarterdeck:1.0.2", [], [], id="of the directory"),
+        pytest.param("1.0.2", "", [], [], id="recommended"),
+        pytest.param("9.9.9", "", [], [], id="unknown"),
     ],
 )
-def test_risks_have_to_be_accepted(named: str, accepted: list[str], left: list[str]) -> None:
+def test_risks_have_to_be_accepted(
+    asked: str, image: str, accepted: list[str], left: list[str]
+) -> None:
+    update = risky("1.0.3", "False")
+    there = msgspec.structs.replace(update.release, image=f"r.test/q@{DIGEST}")
     view = update_view(
         version(
-            available_updates=(release("1.0.2"),), conditional_updates=(risky("1.0.3", "False"),)
+            available_updates=(release("1.0.2"),),
+            conditional_updates=(msgspec.structs.replace(update, release=there),),
         )
     )
-    assert [risk.name for risk in unaccepted_risks(view, named, frozenset(accepted))] == left
+    found = unaccepted_risks(view, asked, image, frozenset(accepted))
+    assert [risk.name for risk in found] == left
+
+
+def test_a_release_that_is_being_retrieved_is_no_success() -> None:
+    view = update_view(version(condition("ReleaseAccepted", "Unknown", "fetching r.test/q")))
+    text = as_sentence(msgspec.structs.replace(view, requested="1.0.1"))
+    assert "1.0.1 is being retrieved:\n  fetching r.test/q\n" in text
 
 
 def test_an_update_under_way_has_its_progress_and_its_way_back() -> None:
