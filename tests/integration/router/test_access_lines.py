@@ -90,9 +90,10 @@ class Sent(msgspec.Struct, frozen=True):
         """The most requests that HAProxy can have had.
 
         Those in flight at the client's end, one for each connection, got no answer, and perhaps
-        the last one of a connection that HAProxy closed.
+        the last one of a connection that HAProxy closed. wrk also opens a connection to see whether
+        somebody listens, and closes it: an empty request, which has a line.
         """
-        return self.answered + CONNECTIONS + self.cut_off
+        return self.answered + CONNECTIONS + 1 + self.cut_off
 
 
 async def send(port: int, seconds: float, *, reloads: bool = False) -> Sent:

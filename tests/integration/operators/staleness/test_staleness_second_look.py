@@ -38,6 +38,15 @@ def test_a_checker_stopped_over_the_moment_of_the_verdict_sees_the_answer_first(
     assert board.events("live") == []
 
 
+def stands(board: Board, name: str) -> bool:
+    """Whether a challenge is there, and still is when an answer on its way would have arrived."""
+    challenged = ["checking"] * 4
+    if board.marks(name) != challenged:
+        return False
+    time.sleep(1.5)
+    return board.marks(name) == challenged
+
+
 @pytest.mark.slow
 def test_no_verdict_comes_when_checker_and_operator_were_frozen_together(
     board: Board, checker: StartOperator, own_operators: OwnOperators
@@ -49,7 +58,7 @@ def test_no_verdict_comes_when_checker_and_operator_were_frozen_together(
     # The challenge that it cannot answer any more.
     eventually(lambda: board.writes(), "it is asked")
     operator.send(signal.SIGSTOP)
-    board.wait_challenged("sample")
+    eventually(lambda: stands(board, "sample"), "a challenge stands")
     process.send(signal.SIGSTOP)
     time.sleep(8)  # the verdict would have come after three: it is the time that matters
     process.send(signal.SIGCONT)
