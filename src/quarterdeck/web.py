@@ -194,8 +194,8 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def redirected(url: str, to: str) -> str:
-    """The address of a redirect; WebError if it leaves TLS or HTTP."""
-    target = urljoin(url, to)
+    """The address of a redirect; WebError if it is none, or leaves TLS or HTTP."""
+    target = joined(url, to)
     scheme = urlsplit(target).scheme
     if scheme == "https" or (scheme == "http" and urlsplit(url).scheme == "http"):
         return target
@@ -203,6 +203,27 @@ def redirected(url: str, to: str) -> str:
         f"{shown(url)} redirects to {shown(target)}, which is not protected by TLS",
         "let the server redirect to an https address",
     )
+
+
+def is_address(url: str) -> bool:
+    """Whether a text can be asked as an address."""
+    try:
+        return bool(origin(url)[1])
+    except ValueError:
+        return False
+
+
+def joined(url: str, to: str) -> str:
+    """An address that a server names, relative to its own; WebError if it is none."""
+    try:
+        target = urljoin(url, to)
+        origin(target)
+    except ValueError as error:
+        raise WebError(
+            f"{shown(url)} redirects to something that is no address",
+            "look at the server, or name another",
+        ) from error
+    return target
 
 
 def proxy_for(url: str) -> str | None:
@@ -215,7 +236,10 @@ def proxy_for(url: str) -> str | None:
 
 def shown(url: str) -> str:
     """An address for messages: without query and credentials, which may be secret."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "something that is no address"
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}"[:300]
 
@@ -247,10 +271,21 @@ def _unreachable(url: str, error: Exception) -> WebError:
         return WebError(f"{where}: no answer in time", "check that it is up, and the way to it")
     if isinstance(error, aiohttp.ClientPayloadError):
         return WebError(f"{where}: the answer ended too early", "check the server and the network")
-    why = str(error) or type(error).__name__
+    why = _cause(error)
     return WebError(
         f"{where}: no connection: {why[:300]}", "check the address, the network and the proxy"
     )
+
+
+def _cause(error: Exception) -> str:
+    """What an error says, without addresses: those of proxies and redirects have secrets."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"status {error.status} {error.message}".strip()
+    if isinstance(error, ValueError) and not isinstance(error, OSError):
+        return type(error).__name__
+    return str(error) or type(error).__name__
 
 
 def _too_large(url: str, limit: int) -> TooLarge:

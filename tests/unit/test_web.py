@@ -1,8 +1,17 @@
 """Addresses of servers outside: origins, redirects, proxies, and what messages show of them."""
 
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import msgspec
 import pytest
 
-from quarterdeck.web import WebError, origin, proxy_for, redirected, shown
+from quarterdeck.backoff import Backoff, Retries
+from quarterdeck.operators.cluster_version.retrieval.graphs import GraphRetriever
+from quarterdeck.update_graph.retrieve import GraphQuery
+from quarterdeck.web import Web, WebError, is_address, origin, proxy_for, redirected, shown
 
 
 def test_origins() -> None:
@@ -43,3 +52,81 @@ def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_for("http://r.test/") is None
     assert proxy_for("https://127.0.0.1:5000/v2/") is None
     assert proxy_for("https://r.internal.test/") is None
+
+
+@pytest.mark.parametrize("to", ["https://h.test:99999/", "https://[bad/", "//h.test:x/"])
+def test_a_redirect_to_what_is_no_address_is_told(to: str) -> None:
+    with pytest.raises(WebError, match="redirects to something that is no address") as seen:
+        redirected("https://r.test/a", to)
+    assert seen.value.remedy
+
+
+def test_what_is_no_address_is_not_shown() -> None:
+    assert shown("https://[bad/?token=secret") == "something that is no address"
+    assert not is_address("https://[bad/")
+    assert not is_address("https://h.test:99999/")
+    assert is_address("https://h.test/token")
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers as a proxy that wants to be paid, or with a redirect to nowhere."""
+
+    def do_CONNECT(self) -> None:
+        self.send_response(407, "Pay first")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "https://h.test:99999/?token=secret")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as one:
+        Thread(target=one.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{one.server_port}"
+        one.shutdown()
+
+
+async def test_the_password_of_a_proxy_is_not_told(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", f"http://user:pass-word@{server}")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "")
+    async with Web() as web:
+        with pytest.raises(WebError, match="no connection: status 407 Pay first") as seen:
+            async with web.request("GET", "https://r.test/a?token=secret"):
+                pass
+    assert "pass-word" not in seen.value.message
+    assert "secret" not in seen.value.message
+
+
+async def test_an_address_that_cannot_be_asked_is_not_told() -> None:
+    async with Web() as web:
+        with pytest.raises(WebError, match="no connection") as seen:
+            async with web.request("GET", "https://r test:0x/?token=secret"):
+                pass
+    assert "secret" not in seen.value.message
+
+
+async def test_a_redirect_to_nowhere_ends_neither_the_task_nor_the_graph(server: str) -> None:
+    """A fault of a service, and one of ours, are told in the news."""
+    retriever = GraphRetriever(timedelta(minutes=1), "")
+    query = GraphQuery(
+        upstream=f"http://{server}/graph", channel="stable", version="1.0.0", cluster_id=""
+    )
+    retriever.want(query)
+    assert await retriever._ask(Retries(Backoff())) is not None
+    assert retriever.news.failed is not None
+    assert retriever.news.failed.reason == "RemoteFailed"
+    assert "no address" in retriever.news.failed.message
+    retriever.want(msgspec.structs.replace(query, upstream=None))
+    await retriever._ask(Retries(Backoff()))
+    assert retriever.news.failed.reason == "InternalError"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -33,7 +33,7 @@ from quarterdeck.registry.errors import (
 )
 from quarterdeck.registry.mirrors import Mirror, places
 from quarterdeck.registry.reference import Reference
-from quarterdeck.web import Answer, TooLarge, Web, WebError, origin, shown
+from quarterdeck.web import Answer, TooLarge, Web, WebError, is_address, joined, origin, shown
 
 log = get_logger("registry")
 
@@ -159,7 +159,7 @@ class Registry:
         async with self._limited(image, self._blob_limit):
             async with self._ask("POST", image, "blobs/uploads/", write=True) as answer:
                 await self._check(answer, image, (202,))
-                location = urljoin(answer.url, answer.headers.get("Location", ""))
+                location = joined(answer.url, answer.headers.get("Location", ""))
             separator = "&" if urlsplit(location).query else "?"
             url = f"{location}{separator}{urlencode({'digest': digest})}"
             same = origin(url) == origin(answer.url)
@@ -303,7 +303,7 @@ class Registry:
         return basic
 
     async def _token(self, image: Reference, challenge: BearerChallenge, basic: str) -> str:
-        if urlsplit(challenge.realm).scheme != "https":
+        if not challenge.realm.startswith("https://") or not is_address(challenge.realm):
             raise NotAuthorized(
                 f"{image}: the registry sends us for a token to {shown(challenge.realm)!r}",
                 "let it name an https address",

@@ -95,6 +95,14 @@ class GraphRetriever:
         except WebError as error:  # the CA bundle
             cause = GraphNotRetrieved("RemoteFailed", error.message, error.remedy)
             return GraphNews(query=query, graph=self.news.graph, failed=cause)
+        except Exception as error:  # one of ours; this task must not end the operator
+            log.exception("graph not retrieved", channel=query.channel)
+            cause = GraphNotRetrieved(
+                "InternalError",
+                f"the operator itself failed: {type(error).__name__}",
+                "look at its log; the service is asked again",
+            )
+            return GraphNews(query=query, graph=self.news.graph, failed=cause)
         log.v(DEBUG).info("graph retrieved", nodes=len(graph.nodes))
         return GraphNews(query=query, graph=graph)
 
