@@ -11,6 +11,7 @@ without a name, and then no condition could be written either. So a graph is use
 whole, with the place of its fault.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
@@ -29,7 +30,14 @@ MAX_RISKS = 200
 MAX_NAME = 256
 MAX_TEXT = 4096
 MAX_URL = 2048
+MAX_CHANNELS = 20
+MAX_CHANNEL = 64
 CHANNELS = "io.openshift.upgrades.graph.release.channels"
+
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
+"""A host and port that the API server takes too, which knows other addresses than Python."""
 
 
 class GraphInvalid(Exception):  # noqa: N818 - a property of the answer
@@ -115,18 +123,21 @@ def _node(number: int, node: _Node) -> Node:
         raise GraphInvalid(f"{place}.payload: {node.payload[:60]!r} is no image reference")
     metadata = node.metadata or {}
     url = metadata.get("url", "")
-    channels = dict.fromkeys(
-        channel.strip() for channel in metadata.get(CHANNELS, "").split(",") if channel.strip()
-    )
     return Node(
         version=version,
         release=Release(
             version=node.version,
             image=node.payload,
             url=url if _is_url(url) else None,
-            channels=tuple(sorted(printable(one)[:MAX_NAME] for one in channels))[:100],
+            channels=_channels(metadata.get(CHANNELS, "")),
         ),
     )
+
+
+def _channels(text: str) -> tuple[str, ...]:
+    """The channels in a text, each once after it is cut: a status has them as a set."""
+    names = (printable(channel.strip())[:MAX_CHANNEL] for channel in text.split(","))
+    return tuple(sorted(dict.fromkeys(filter(None, names)))[:MAX_CHANNELS])
 
 
 def _edges(raw: Iterable[tuple[int, int]], nodes: list[Node]) -> Mapping[str, frozenset[str]]:
@@ -160,7 +171,8 @@ def _risks(place: str, risks: list[ConditionalUpdateRisk]) -> tuple[ConditionalU
 def _risk(place: str, risk: ConditionalUpdateRisk) -> ConditionalUpdateRisk:
     if not risk.name or len(risk.name) > MAX_NAME or not risk.name.isprintable():
         raise GraphInvalid(f"{place}.name: {risk.name[:60]!r} is no name")
-    if not risk.message or len(risk.message) > MAX_TEXT:
+    message = _plain(risk.message[: MAX_TEXT + 1])
+    if not message.strip() or len(risk.message) > MAX_TEXT:
         raise GraphInvalid(f"{place}.message: write 1 to {MAX_TEXT} characters")
     if not _is_url(risk.url):
         raise GraphInvalid(f"{place}.url: {risk.url[:60]!r} is no https address")
@@ -172,7 +184,7 @@ def _risk(place: str, risk: ConditionalUpdateRisk) -> ConditionalUpdateRisk:
             raise GraphInvalid(f"{place}.matchingRules: a query of more than {MAX_TEXT} characters")
     if not known:
         raise GraphInvalid(f"{place}.matchingRules: none of the type Always or PromQL")
-    return msgspec.structs.replace(risk, matching_rules=known, message=_plain(risk.message))
+    return msgspec.structs.replace(risk, matching_rules=known, message=message)
 
 
 def _plain(text: str) -> str:
@@ -182,13 +194,18 @@ def _plain(text: str) -> str:
 def _is_url(text: str) -> bool:
     if not text or len(text) > MAX_URL or not text.isascii() or not text.isprintable():
         return False
-    if " " in text:
+    if " " in text or _BAD_ESCAPE.search(text):
         return False
     try:
         parts = urlsplit(text)
+        port = parts.port
     except ValueError:
         return False
-    return parts.scheme in ("https", "http") and bool(parts.hostname)
+    return (
+        parts.scheme in ("https", "http")
+        and port != 0
+        and _HOST.fullmatch(parts.netloc) is not None
+    )
 
 
 def _pairs(edges: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str]]:

@@ -1,15 +1,18 @@
 """Which updates a graph offers to a cluster, and whether their risks apply to it. Pure.
 
 While an update is not complete, parts of several versions run. An update is possible only if the
-graph has an edge from each of them.
+graph has an edge from each of them. Updates to lower versions are possible and not shown.
+
+What is shown has to fit into a status; an update that is possible and not shown can be asked for.
 
 A risk applies if the first of its rules with a result says so. `Always` applies. `PromQL` asks the
 cluster's monitoring, and we do not: such a rule has no result. A risk without any result makes the
 recommendation unknown.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -21,13 +24,26 @@ from quarterdeck.api.config_v1 import (
     RiskRuleType,
 )
 from quarterdeck.update_graph.model import Node, UpdateGraph
+from quarterdeck.versions import parse_version
 
 MAX_AVAILABLE = 300
+MAX_AVAILABLE_BYTES = 256 << 10
+"""Of a status; etcd refuses an object of more than 1.5 MiB."""
 MAX_CONDITIONAL = 100
 MAX_CONDITIONAL_BYTES = 256 << 10
-"""Of a status; etcd refuses an object of more than 1.5 MiB."""
+MAX_RISKS_SHOWN = 200
+"""Of one update; the API server refuses a status with more."""
 RECOMMENDED = "Recommended"
 MAX_MESSAGE = 16 << 10
+
+Shown = TypeVar("Shown", Release, ConditionalUpdate)
+
+
+class PossibleUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """A release with an edge from each running version, and the risks of those edges."""
+
+    release: Release
+    risks: tuple[ConditionalUpdateRisk, ...] = ()
 
 
 class OfferedUpdates(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,18 +51,20 @@ class OfferedUpdates(msgspec.Struct, frozen=True, kw_only=True):
 
     available: tuple[Release, ...] = ()
     conditional: tuple[ConditionalUpdate, ...] = ()
+    possible: Mapping[str, PossibleUpdate] = {}
+    """By version: every update of the graph, whether it is shown or not."""
 
     def release(self, version: str) -> Release | None:
         """The release of this version, if it can be updated to, with risks or without."""
-        releases = (*self.available, *(update.release for update in self.conditional))
-        return next((release for release in releases if release.version == version), None)
+        found = self.possible.get(version)
+        return found.release if found is not None else None
 
     def risks(self, version: str) -> str:
         """Why the update to this version is not recommended; empty if it is."""
-        for update in self.conditional:
-            if update.release.version == version:
-                return "".join(c.message for c in update.conditions if c.status != "True")
-        return ""
+        found = self.possible.get(version)
+        if found is None or not found.risks:
+            return ""
+        return recommendation(found.risks)[2][:MAX_MESSAGE]
 
 
 def offered_updates(
@@ -57,25 +75,45 @@ def offered_updates(
 ) -> OfferedUpdates:
     """The updates from these versions; conditions that stay as `before` keep their time."""
     since = {update.release.version: update.conditions for update in before}
-    available: list[Release] = []
-    conditional: list[ConditionalUpdate] = []
-    size = 0
-    for node in _targets(graph, running):
-        risks = _risks(graph, running, node.release.version)
-        if not risks:
-            available.append(node.release)
-            continue
-        update = ConditionalUpdate(
-            release=node.release,
-            risks=risks,
-            conditions=(_recommended(risks, since.get(node.release.version, ()), now),),
+    nodes = _targets(graph, running)
+    possible = {
+        node.release.version: PossibleUpdate(
+            release=node.release, risks=_risks(graph, running, node.release.version)
         )
-        size += len(msgspec.json.encode(update))
-        if size <= MAX_CONDITIONAL_BYTES and len(conditional) < MAX_CONDITIONAL:
-            conditional.append(update)
-    return OfferedUpdates(
-        available=tuple(available[:MAX_AVAILABLE]), conditional=tuple(conditional)
+        for node in nodes
+    }
+    above = [possible[node.release.version] for node in nodes if _is_above(node, running)]
+    plain = [one.release for one in above if not one.risks]
+    # Only so many are built: their texts may be long.
+    risky = [one for one in above if 0 < len(one.risks) <= MAX_RISKS_SHOWN][:MAX_CONDITIONAL]
+    conditional = (
+        ConditionalUpdate(
+            release=one.release,
+            risks=one.risks,
+            conditions=(_recommended(one.risks, since.get(one.release.version, ()), now),),
+        )
+        for one in risky
     )
+    return OfferedUpdates(
+        available=tuple(_fitting(plain[:MAX_AVAILABLE], MAX_AVAILABLE_BYTES)),
+        conditional=tuple(_fitting(conditional, MAX_CONDITIONAL_BYTES)),
+        possible=possible,
+    )
+
+
+def _is_above(node: Node, running: Sequence[str]) -> bool:
+    versions = [parse_version(version) for version in running]
+    return all(version is not None and version < node.version for version in versions)
+
+
+def _fitting(updates: Iterable[Shown], limit: int) -> Iterator[Shown]:
+    """The updates that fit into so many bytes, in their order."""
+    size = 0
+    for update in updates:
+        more = len(msgspec.json.encode(update)) + 1
+        if size + more <= limit:
+            size += more
+            yield update
 
 
 def _targets(graph: UpdateGraph, running: Sequence[str]) -> list[Node]:

@@ -129,3 +129,46 @@ def test_any_json_is_a_graph_or_refused(value: Any) -> None:
     except GraphInvalid:
         return
     assert not found.nodes
+
+
+def test_channels_stay_a_set_after_they_are_cut() -> None:
+    same = "x" * 64
+    many = ",".join([f"{same}1", f"{same}2", *(f"c{number}" for number in range(100))])
+    data = msgspec.json.encode({"nodes": [node("1.0.0", **{CHANNELS: many})], "edges": []})
+    found = parse_graph(data).nodes["1.0.0"].release.channels
+    assert len(found) == len(set(found)) == 20
+    assert max(map(len, found)) <= 64
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h.test:99999/",
+        "https://h.test:x/",
+        "https://h.test/%zz",
+        "https://h.test/%4",
+        "https://h_t.test/",
+        "https://user@h.test/",
+        "https://[bad/",
+        "https://h.test\\x/",
+    ],
+)
+def test_an_address_that_the_api_server_refuses_is_left_out_or_refused(url: str) -> None:
+    data = msgspec.json.encode({"nodes": [node("1.0.0", url=url)], "edges": []})
+    assert parse_graph(data).nodes["1.0.0"].release.url is None
+    edges = [conditional("1.0.0", "1.1.0", risk("Leak", ALWAYS) | {"url": url})]
+    with pytest.raises(GraphInvalid, match="is no https address"):
+        parse_graph(graph(("1.0.0", "1.1.0"), conditional=edges))
+
+
+@pytest.mark.parametrize("url", ["https://h.test:8443/a%20b?x=%41", "https://[::1]:8443/"])
+def test_other_addresses_are_kept(url: str) -> None:
+    data = msgspec.json.encode({"nodes": [node("1.0.0", url=url)], "edges": []})
+    assert parse_graph(data).nodes["1.0.0"].release.url == url
+
+
+@pytest.mark.parametrize("message", ["", "\n", " \n ", "x" * 4097])
+def test_a_risk_needs_a_message_that_can_be_shown(message: str) -> None:
+    edges = [conditional("1.0.0", "1.1.0", risk("Leak", ALWAYS, message=message))]
+    with pytest.raises(GraphInvalid, match="message"):
+        parse_graph(graph(("1.0.0", "1.1.0"), conditional=edges))

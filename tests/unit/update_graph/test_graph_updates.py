@@ -3,12 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
-from tests.unit.update_graph.graphs import ALWAYS, PROMQL, conditional, graph, risk
+from tests.unit.update_graph.graphs import ALWAYS, PROMQL, conditional, graph, node, risk
 
-from quarterdeck.update_graph.model import parse_graph
+from quarterdeck.update_graph.model import CHANNELS, parse_graph
 from quarterdeck.update_graph.updates import (
+    MAX_AVAILABLE_BYTES,
     MAX_CONDITIONAL_BYTES,
+    MAX_RISKS_SHOWN,
     OfferedUpdates,
     offered_updates,
 )
@@ -106,3 +109,40 @@ def test_conditional_updates_stay_within_what_a_status_can_hold() -> None:
     assert found.conditional[0].release.version == "1.0.80"
     text = sum(len(one.conditions[0].message) + 20 * 4000 for one in found.conditional)
     assert text <= MAX_CONDITIONAL_BYTES
+
+
+def test_available_updates_stay_within_what_a_status_can_hold() -> None:
+    channels = ",".join(f"{number}{'x' * 100}" for number in range(100))
+    names = [f"1.0.{number}" for number in range(400)]
+    text = {CHANNELS: channels, "url": f"https://example.test/{'x' * 2000}"}
+    nodes = [node(name, **text) for name in names]
+    edges = [(0, number) for number in range(1, 400)]
+    data = msgspec.json.encode({"nodes": nodes, "edges": edges})
+    found = offered_updates(parse_graph(data), ("1.0.0",), NOW)
+    assert found.available[0].version == "1.0.399"
+    assert len(msgspec.json.encode(found.available)) <= MAX_AVAILABLE_BYTES + 2
+    assert "1.0.1" not in versions(found)
+    # What is not shown can be asked for all the same.
+    assert found.release("1.0.1") is not None
+
+
+def test_an_update_with_more_risks_than_a_status_can_have_is_not_shown() -> None:
+    first, second = (
+        [risk(f"{name}{number}", ALWAYS) for number in range(MAX_RISKS_SHOWN)] for name in "AB"
+    )
+    risks = [conditional("1.0.0", "1.1.0", *first), conditional("1.0.1", "1.1.0", *second)]
+    found = offered(risks=risks, running=("1.0.1", "1.0.0"))
+    assert found.conditional == ()
+    assert "It leaks." in found.risks("1.1.0")
+    assert len(offered(risks=risks).conditional) == 1
+
+
+def test_an_update_to_a_lower_version_is_known_and_not_shown() -> None:
+    edges = ((2, 0), (2, 3))
+    found = offered(*edges, running=("1.1.0",))
+    assert versions(found) == ["1.10.0"]
+    assert found.release("1.0.0") is not None
+    risky = [conditional("1.1.0", "1.0.1", risk("Leak", ALWAYS))]
+    found = offered(running=("1.1.0",), risks=risky)
+    assert found.conditional == ()
+    assert "It leaks." in found.risks("1.0.1")

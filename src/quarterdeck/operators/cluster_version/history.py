@@ -18,6 +18,8 @@ History: TypeAlias = tuple[UpdateHistory, ...]
 
 MAX_ENTRIES = 100
 NEWEST_KEPT = 5
+MAX_RISKS = 2 << 10
+"""Bytes of the accepted risks of an entry: a hundred entries have to fit into the status."""
 
 
 def started(
@@ -44,9 +46,16 @@ def started(
         version=release.version,
         image=image or release.image,
         verified=verified,
-        accepted_risks=risks or None,
+        accepted_risks=_cut(risks) or None,
     )
     return pruned((entry, *_closed(history, now)))
+
+
+def _cut(risks: str) -> str:
+    data = risks.encode()
+    if len(data) <= MAX_RISKS:
+        return risks
+    return data[: MAX_RISKS - 3].decode(errors="ignore") + "…"
 
 
 def completed(history: History, now: datetime) -> History:
