@@ -143,12 +143,15 @@ def read_fetched(root: Path) -> tuple[Offer, ...]:
         directories = sorted(entry for entry in root.iterdir() if entry.name.startswith("sha256-"))
     except OSError:
         return ()
-    found = [_fetched_one(directory) for directory in directories[:MAX_RELEASES]]
+    found = [fetched_release(directory) for directory in directories[:MAX_RELEASES]]
     return tuple(sorted((one for one in found if one), key=lambda one: one.version, reverse=True))
 
 
 def with_own(known: Releases, directory: Path, image: str) -> Releases:
-    """The releases with the one in the operator's own image, which is known by its digest."""
+    """The releases with the one in the operator's own image, which is known by its digest.
+
+    A fetched copy of it comes first: what verified that is known.
+    """
     own = _read_one(directory)
     if isinstance(own, PayloadProblem):
         return msgspec.structs.replace(known, problems=(*known.problems, own))
@@ -157,7 +160,9 @@ def with_own(known: Releases, directory: Path, image: str) -> Releases:
         release = msgspec.structs.replace(own.release, image=image)
         own = msgspec.structs.replace(own, release=release, digest=digest)
     if digest:
-        return msgspec.structs.replace(known, fetched=(own, *known.fetched))
+        is_fetched = any(offer.digest == digest for offer in known.fetched)
+        fetched = (*known.fetched, own) if is_fetched else (own, *known.fetched)
+        return msgspec.structs.replace(known, fetched=fetched)
     if any(offer.release.version == own.release.version for offer in known.offers):
         return known
     offers = sorted((own, *known.offers), key=lambda offer: offer.version, reverse=True)
@@ -171,7 +176,8 @@ def check_metadata(directory: Path) -> None:
         raise PayloadError((msgspec.structs.replace(found, file=RELEASE_METADATA),))
 
 
-def _fetched_one(directory: Path) -> Offer | None:
+def fetched_release(directory: Path) -> Offer | None:
+    """The release that was fetched into a directory; None if it cannot be read."""
     try:
         data = read_regular(directory / RELEASE_IMAGE, MAX_METADATA)
         facts = msgspec.json.decode(data, type=FetchedImage)

@@ -95,6 +95,20 @@ class Sealed:
         )
 
 
+def matches(directory: Path) -> bool:
+    """Whether each file of a directory is as its list says, and none is missing."""
+    sums = read_seal(directory)
+    if isinstance(sums, PayloadProblem):
+        return False
+    sealed, listing = Sealed(sums), list_files([directory])
+    if listing.problems:
+        return False
+    for source, data in read_files(listing.sources):
+        if isinstance(data, PayloadProblem) or sealed.problem_with(source.file, data):
+            return False
+    return not sealed.missing()
+
+
 def _is_metadata(source: Source) -> bool:
     return source.file == RELEASE_METADATA
 

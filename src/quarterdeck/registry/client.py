@@ -86,12 +86,16 @@ class Registry:
         self._request_limit = request_limit
         self._authorizations: dict[tuple[str, str, bool], str] = {}
 
-    async def manifest(self, image: Reference, *, mirrored: bool = False) -> StoredManifest:
+    def places(self, image: Reference) -> tuple[Reference, ...]:
+        """Where an image may be: its mirrors in their order, then its own registry."""
+        return places(image, self._mirrors)
+
+    async def manifest(self, image: Reference) -> StoredManifest:
         """The manifest of an image, checked against its digest if it is named by one.
 
-        Mirrors are asked for a digest, and for a tag if `mirrored`.
+        Mirrors are asked for a digest, and never for a tag.
         """
-        asked = places(image, self._mirrors) if image.digest or mirrored else (image,)
+        asked = self.places(image) if image.digest else (image,)
         failed: RegistryError | None = None
         for place in asked:
             try:

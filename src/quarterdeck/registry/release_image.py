@@ -9,12 +9,15 @@ import asyncio
 import hashlib
 import platform
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from quarterdeck.log import get_logger
 from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.extract import extract_release
 from quarterdeck.oci.model import Index, Manifest, decode_manifest, manifest_for
@@ -30,11 +33,22 @@ from quarterdeck.payload.files import RELEASE_METADATA
 from quarterdeck.payload.model import PayloadError
 from quarterdeck.payload.releases import FetchedImage
 from quarterdeck.registry.client import Registry, StoredManifest
-from quarterdeck.registry.errors import ContentInvalid, ImageNotFound, RegistryError
+from quarterdeck.registry.errors import (
+    ContentInvalid,
+    ImageNotFound,
+    RegistryError,
+    RegistryUnreachable,
+)
 from quarterdeck.registry.reference import Reference
 from quarterdeck.registry.release_store import ReleaseStore
 
+log = get_logger("registry")
+
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+P = ParamSpec("P")
+R = TypeVar("R")
+SIGNATURES_LIMIT = 120.0
+"""Seconds for the signatures of an image, of all places together."""
 MAX_LAYER = 64 << 20
 """Bytes of the packed layer with the release."""
 
@@ -124,17 +138,26 @@ async def _fetch(
         packed = part / ".layer"
         await registry.blob(place, layer.digest, layer.size, packed)
         try:
-            await asyncio.to_thread(_unpack, packed, part)
+            await _to_its_end(_unpack, packed, part)
         except OciError as error:
             raise ContentInvalid(f"{place}: {error}", _NOT_APPLIED) from error
         if not await asyncio.to_thread((part / RELEASE_METADATA).is_file):
             raise _no_release(place, f"/release-manifests has no {RELEASE_METADATA}")
         try:
-            return await asyncio.to_thread(store.finish, part, place.digest, facts)
+            return await _to_its_end(store.finish, part, place.digest, facts)
         except PayloadError as error:
             raise ContentInvalid(f"{place}: {error.problems[0]}", _NOT_APPLIED) from error
     finally:
         await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
+
+
+async def _to_its_end(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call something in a thread; if cancelled, wait for its end, so that nobody writes later."""
+    work = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    finally:
+        await asyncio.wait([work])
 
 
 async def _image_manifest(registry: Registry, place: Reference, stored: StoredManifest) -> Manifest:
@@ -164,8 +187,8 @@ async def _verified_by(
 ) -> str:
     """The identifier of the key, if it signed the image; empty if it did not, and `force` is on."""
     try:
-        signatures = await _signatures(registry, place)
-        verify_any(signatures, place.digest, [key.key])
+        async with asyncio.timeout(SIGNATURES_LIMIT):
+            await _verify(registry, place, key)
     except OciError as error:
         if force:
             return ""
@@ -174,16 +197,39 @@ async def _verified_by(
         if force:
             return ""
         raise NotVerified(f"{place}: not verified: it has no signature", _SIGN) from error
-    except RegistryError:
+    except (RegistryError, TimeoutError) as error:
         if force:
             return ""
-        raise
+        if isinstance(error, RegistryError):
+            raise
+        raise RegistryUnreachable(
+            f"{place}: no signatures in {SIGNATURES_LIMIT:.0f} seconds",
+            "check the registry and its mirrors",
+        ) from error
     return key.identifier
 
 
-async def _signatures(registry: Registry, place: Reference) -> list[Signature]:
-    tag = place.tagged(signature_tag(place.digest))
-    stored = await registry.manifest(tag, mirrored=True)
+async def _verify(registry: Registry, image: Reference, key: VerificationKey) -> None:
+    """Verify the image with the signatures of the first place whose signatures do.
+
+    A mirror may have old ones. What the last place, the image's own, says is the error.
+    """
+    failed: RegistryError | OciError | None = None
+    for tag in registry.places(image.tagged(signature_tag(image.digest))):
+        try:
+            signatures = await _signatures(registry, image, tag)
+            verify_any(signatures, image.digest, [key.key])
+        except (RegistryError, OciError) as error:
+            log.info("not verified", signatures=str(tag), error=str(error))
+            failed = error
+        else:
+            return
+    assert failed is not None  # noqa: S101 - there is always one place
+    raise failed
+
+
+async def _signatures(registry: Registry, place: Reference, tag: Reference) -> list[Signature]:
+    stored = await registry.manifest(tag)
     manifest = decode_manifest(stored.data)
     if isinstance(manifest, Index):
         raise OciError("an index in place of its signatures; sign it again")

@@ -17,8 +17,9 @@ from quarterdeck.payload.releases import (
     RELEASE_IMAGE,
     FetchedImage,
     check_metadata,
+    fetched_release,
 )
-from quarterdeck.payload.seal import seal
+from quarterdeck.payload.seal import SUMS, matches, seal
 
 MAX_KEPT = 5
 _PART = "part-"
@@ -35,8 +36,14 @@ class ReleaseStore:
         return self.root / digest.replace(":", "-", 1)
 
     def has(self, digest: str) -> bool:
-        """Whether the release of this digest is there, whole."""
-        return (self.directory(digest) / RELEASE_IMAGE).is_file()
+        """Whether the release of this digest is there, whole: as it was when it was sealed."""
+        directory = self.directory(digest)
+        return fetched_release(directory) is not None and matches(directory)
+
+    def discard_damaged(self, digest: str) -> None:
+        """Remove the release of this digest if it is not whole."""
+        if not self.has(digest):
+            shutil.rmtree(self.directory(digest), ignore_errors=True)
 
     def clean(self) -> None:
         """Remove what interrupted fetches left; nobody may be fetching."""
@@ -54,9 +61,13 @@ class ReleaseStore:
         check_metadata(part)
         _write_facts(part, facts)
         part.chmod(0o755)
+        # A crash of the machine must not leave a release whose list or origin is empty.
+        for path in (part / SUMS, part):
+            _sync(path)
         target = self.directory(digest)
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)
+        _sync(self.root)
         return target
 
     def record(self, digest: str, facts: FetchedImage) -> None:
@@ -78,4 +89,14 @@ class ReleaseStore:
 def _write_facts(directory: Path, facts: FetchedImage) -> None:
     new = directory / f".{RELEASE_IMAGE}.new"
     new.write_bytes(msgspec.json.encode(facts))
+    _sync(new)
     os.replace(new, directory / RELEASE_IMAGE)  # noqa: PTH105 - atomic, over an existing file
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -19,6 +19,7 @@ from quarterdeck.payload.releases import (
     version_hash,
     with_own,
 )
+from quarterdeck.registry.release_store import ReleaseStore
 
 REUSE_SECONDS = 2.0
 """Seconds for which a reading of the directory is reused."""
@@ -60,6 +61,8 @@ class Payloads:
         mark = await asyncio.to_thread(fingerprint, offer)
         if known is None or known[1] != mark:
             found = await asyncio.to_thread(self._load, offer)
+            if isinstance(found, PayloadError):
+                self.forget()
         else:
             found = known[2]
         # Keep two: the release that runs, and the one that is asked for.
@@ -82,5 +85,9 @@ class Payloads:
         try:
             payload = load_release(offer, self._settings.profile)
         except PayloadError as error:
+            root = self._settings.fetched_directory
+            if root is not None and offer.digest and offer.directory.parent == root:
+                # It is fetched again.
+                ReleaseStore(root).discard_damaged(offer.digest)
             return error
         return Loaded(payload=payload, hash=version_hash(payload))

@@ -67,6 +67,8 @@ class ImageRetriever:
         self._needed: Collection[str] = ()
         self._changed = asyncio.Event()
         self._tasks: dict[WantedImage, asyncio.Task[None]] = {}
+        self._fetched: dict[WantedImage, tuple[float, Retries]] = {}
+        """When each was last fetched, with the back-off if it is wanted again all the same."""
 
     def key_identifier(self) -> str:
         """The identifier of the verification key; empty if there is none.
@@ -85,8 +87,8 @@ class ImageRetriever:
     ) -> None:
         """Fetch these images and no others.
 
-        `requested` is the image in the spec, whose digest stays resolved; releases with the
-        `needed` digests are never removed.
+        `requested` is the image of the requested release, whose digest stays resolved; releases
+        with the `needed` digests are never removed.
         """
         self._needed = needed
         for image in [one for one in self.resolved if one != requested]:
@@ -119,6 +121,7 @@ class ImageRetriever:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _until_fetched(self, wanted: WantedImage) -> None:
+        await asyncio.sleep(self._pause(wanted))
         retries = Retries(RETRY)
         while True:
             try:
@@ -139,8 +142,18 @@ class ImageRetriever:
             await asyncio.sleep(retries.next())
         log.info("release fetched", image=wanted.image, digest=found.digest)
         self.failures.pop(wanted.image, None)
+        _, again = self._fetched.get(wanted, (0.0, Retries(RETRY)))
+        self._fetched[wanted] = (asyncio.get_running_loop().time(), again)
         self._on_fetched()
         self.wake()
+
+    def _pause(self, wanted: WantedImage) -> float:
+        """The seconds before a fetch: none, unless one of late was of no use."""
+        now = asyncio.get_running_loop().time()
+        old = [one for one, (then, _) in self._fetched.items() if now - then > 2 * RETRY.limit]
+        for one in old:
+            del self._fetched[one]
+        return self._fetched[wanted][1].next() if wanted in self._fetched else 0.0
 
     async def _fetch(self, wanted: WantedImage) -> Fetched:
         settings = self._settings

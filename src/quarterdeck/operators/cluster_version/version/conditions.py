@@ -25,6 +25,7 @@ from quarterdeck.api.config_v1 import (
     ConditionalUpdate,
     Release,
 )
+from quarterdeck.kube.errors import ApiError, Invalid
 from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, summary
@@ -69,6 +70,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     retrieved: tuple[str, str, str] = ("True", "ReleasesDirectory", "")
     """Status, reason and message of RetrievedUpdates."""
 
+    @property
+    def shows_updates(self) -> bool:
+        """Whether there are updates to show."""
+        return bool(self.available_updates or self.conditional_updates)
+
 
 def desired_status(
     facts: Facts, was: ClusterVersionStatus | None, now: datetime
@@ -107,6 +113,34 @@ def desired_status(
         available_updates=facts.available_updates,
         conditional_updates=facts.conditional_updates,
     )
+
+
+UpdatesShown = tuple[tuple[Release, ...] | None, tuple[object, ...]]
+
+
+def updates_shown(facts: Facts) -> UpdatesShown:
+    """The updates that a status of these facts shows, without the times of their conditions."""
+    risky = tuple((update.release, update.risks) for update in facts.conditional_updates)
+    return facts.available_updates, risky
+
+
+def without_updates(facts: Facts, why: str) -> Facts:
+    """The facts without the updates, with which the API server refuses the status."""
+    message = (
+        f"the updates cannot be shown, because the API server refuses them: {why[:1000]};"
+        " correct the update service's data, or spec.upstream"
+    )
+    return msgspec.structs.replace(
+        facts,
+        available_updates=(),
+        conditional_updates=(),
+        retrieved=("False", "ResponseInvalid", message),
+    )
+
+
+def refuses_content(error: ApiError) -> bool:
+    """Whether the API server refuses a status for what is in it, or for its size."""
+    return isinstance(error, Invalid) or "too large" in error.message or "larger" in error.message
 
 
 def pause_before_write(

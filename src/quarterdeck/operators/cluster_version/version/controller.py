@@ -47,6 +47,7 @@ from quarterdeck.controller import (
     Watch,
     to_singleton,
 )
+from quarterdeck.kube.errors import ApiError
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.history import completed, is_of, maybe_running
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS, THE_CONFIG
@@ -63,8 +64,12 @@ from quarterdeck.operators.cluster_version.version.blockers import blockers
 from quarterdeck.operators.cluster_version.version.capabilities import not_asked_for
 from quarterdeck.operators.cluster_version.version.conditions import (
     Facts,
+    UpdatesShown,
     desired_status,
     pause_before_write,
+    refuses_content,
+    updates_shown,
+    without_updates,
 )
 from quarterdeck.operators.cluster_version.version.decide import (
     ReleaseDecision,
@@ -78,6 +83,7 @@ from quarterdeck.operators.cluster_version.version.updates import (
     ImageNews,
     UpdateRefused,
     UpdateRequest,
+    wanted_image,
 )
 from quarterdeck.operators.cluster_version.version.wanted import (
     graph_query,
@@ -155,6 +161,8 @@ class VersionController:
         self._skipped = SkippedManifests()
         self._standing = NONE
         self._written = float("-inf")
+        self._refused_updates: tuple[UpdatesShown, str] | None = None
+        """The updates with which the status was refused last, and why."""
 
     async def reconcile(self, _key: Key) -> Result:
         """Decide about the release, write the status, and give the engine its work."""
@@ -164,8 +172,7 @@ class VersionController:
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
-        requested = asked.update.image if asked.update else None
-        self.images.want(wanted_images(asked), requested or "", needed_digests(asked))
+        self.images.want(wanted_images(asked), wanted_image(asked), needed_digests(asked))
 
         gates = self.gates.get(GATES_KEY)
         scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
@@ -274,6 +281,9 @@ class VersionController:
 
     async def _report(self, version: ClusterVersion, facts: Facts) -> float | None:
         """Write the status now, or return the seconds after which to write it."""
+        refused = self._refused_updates
+        if refused is not None and refused[0] == updates_shown(facts):
+            facts = without_updates(facts, refused[1])
         now, was = self._manager.clock(), version.status
         new = desired_status(facts, was, self._manager.now())
         if new == was:
@@ -281,7 +291,15 @@ class VersionController:
         pause = pause_before_write(was, new, now - self._written, MESSAGE_WRITE_PERIOD)
         if pause > 0:
             return pause
-        await self.versions.set_status(version, new)
+        try:
+            await self.versions.set_status(version, new)
+        except ApiError as error:
+            if not facts.shows_updates or not refuses_content(error):
+                raise
+            # The conditions matter more than the updates, and they say why there are none.
+            log.info("status refused, so it is written without updates", why=str(error))
+            self._refused_updates = (updates_shown(facts), error.message)
+            return await self._report(version, facts)
         self._written = now
         self._announce(version, was, new)
         return None

@@ -80,7 +80,8 @@ class UpdateRequest(msgspec.Struct, frozen=True, kw_only=True):
     def way_back(self) -> str:
         """The version to which an update can be turned back, if its release is there; or empty."""
         back = way_back(self.history)
-        return back if back and self.releases.by_version(back) is not None else ""
+        offer = self.releases.by_version(back) if back else None
+        return back if offer is not None and _turns_back(offer, self) else ""
 
 
 class Stay(msgspec.Struct, frozen=True):
@@ -212,7 +213,7 @@ def is_another_version(_update: Update, offer: Offer, asked: UpdateRequest) -> U
 
 def is_verified(update: Update, offer: Offer, asked: UpdateRequest) -> UpdateRefused | None:
     """Refuse a fetched release that the verification key has not verified."""
-    if not asked.images.key or not offer.digest or update.force or _is_verified(offer, asked):
+    if update.force or is_trusted(offer, asked):
         return None
     if failed := asked.images.failures.get(wanted_image(asked)):
         return _not_fetched(wanted_image(asked), failed)
@@ -223,9 +224,11 @@ def way_is_listed(_update: Update, offer: Offer, asked: UpdateRequest) -> Update
     """Refuse a release that does not list every version of which parts may run."""
     target = offer.release.version
     if asked.service is not None:
+        if _turns_back(offer, asked):
+            return None
         return _edge_is_there(target, asked.service, asked)
     missing = [v for v in asked.running if v != target and v not in offer.previous]
-    if not missing or target == way_back(asked.history):
+    if not missing or _turns_back(offer, asked):
         return None
     listed = ", ".join(_sorted(offer.previous)) or "none"
     partly = f", of which parts run until the update to {asked.running[0]} is complete"
@@ -249,7 +252,7 @@ def _edge_is_there(
     target: str, service: UpdateService, asked: UpdateRequest
 ) -> UpdateRefused | None:
     """Refuse a release to which the update service has no edge."""
-    if target == way_back(asked.history) or _offered(target, asked) is not None:
+    if _offered(target, asked) is not None:
         return None
     if service.offered is None:
         return _not_offered_yet(target, service)
@@ -296,6 +299,14 @@ def way_back(history: History) -> str:
     return done.version if len(lines) == 1 and None not in lines else ""
 
 
+def _turns_back(offer: Offer, asked: UpdateRequest) -> bool:
+    """Whether a release is the one that was completed last: its version, and its digest."""
+    done = latest_completed(asked.history)
+    if done is None or offer.release.version != way_back(asked.history):
+        return False
+    return digest_of(done.image) in ("", offer.digest)
+
+
 def nothing_blocks(update: Update, offer: Offer, asked: UpdateRequest) -> UpdateRefused | None:
     """Refuse a move to a higher minor version while something blocks it."""
     if not asked.blockers or update.force or not leaves_minor(asked.running[0], offer):
@@ -339,8 +350,9 @@ def wanted_image(asked: UpdateRequest) -> str:
     version = update.version or ""
     if (offered := _offered(version, asked)) is not None:
         return offered.image
-    if asked.releases.by_version(version) is not None:
-        return ""
+    if (known := asked.releases.by_version(version)) is not None:
+        # One that was fetched without the key, or came with the operator, is verified first.
+        return "" if is_trusted(known, asked) else known.release.image
     past = (entry.image for entry in asked.history if entry.version == version)
     return next((image for image in past if digest_of(image)), "")
 
@@ -394,6 +406,11 @@ def _is_verified(offer: Offer, asked: UpdateRequest) -> bool:
     return offer.verified_by != "" and offer.verified_by == asked.images.key
 
 
+def is_trusted(offer: Offer, asked: UpdateRequest) -> bool:
+    """Whether a release needs no verification any more."""
+    return not offer.digest or not asked.images.key or _is_verified(offer, asked)
+
+
 def _recorded_image(update: Update, offer: Offer) -> str:
     """The image for the history; a requested tag stays visible, with the digest that it had."""
     image = update.image or ""
@@ -406,7 +423,7 @@ def _risks(offer: Offer, asked: UpdateRequest) -> Iterator[str]:
     """The warnings that an update overrides."""
     if asked.blockers:
         yield summary(asked.blockers).message
-    if asked.images.key and offer.digest and not _is_verified(offer, asked):
+    if not is_trusted(offer, asked):
         yield f"the image {offer.release.image} has no signature of the verification key"
     offered = asked.service.offered if asked.service is not None else None
     if offered is not None and (risks := offered.risks(offer.release.version)):
@@ -445,7 +462,7 @@ def _unknown(update: Update, asked: UpdateRequest) -> UpdateRefused:
         return missing_image(image, asked)
     if update.version and asked.service is not None:
         refused = _edge_is_there(update.version, asked.service, asked)
-        if refused is not None:
+        if refused is not None and update.version != way_back(asked.history):
             return refused
     field, value = ("version", update.version) if update.version else ("image", update.image)
     return UpdateRefused(

@@ -11,6 +11,7 @@ from quarterdeck.operators.cluster_version.version.decide import current_offer
 from quarterdeck.operators.cluster_version.version.updates import (
     UpdateRequest,
     UpdateService,
+    is_trusted,
     is_under_way,
     offer_of_image,
     requested_offer,
@@ -41,8 +42,7 @@ def _wanted(asked: UpdateRequest) -> Iterator[WantedImage]:
         return
     offer = offer_of_image(image, asked)
     force = bool(asked.update and asked.update.force)
-    verified = offer is not None and (not offer.digest or offer.verified_by == asked.images.key)
-    if offer is None or not (verified or force):
+    if offer is None or not (is_trusted(offer, asked) or force):
         yield WantedImage(image=image, force=force)
 
 

@@ -1,5 +1,6 @@
 """Updates by image and by the update service: wanted, accepted, refused and written down."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -15,9 +16,16 @@ from quarterdeck.api.config_v1 import (
     Update,
     UpdateHistory,
 )
+from quarterdeck.backoff import Retries
 from quarterdeck.operators.cluster_version.history import History
 from quarterdeck.operators.cluster_version.retrieval.graphs import GraphNews
-from quarterdeck.operators.cluster_version.retrieval.images import NotFetched, WantedImage
+from quarterdeck.operators.cluster_version.retrieval.images import (
+    RETRY,
+    ImageRetriever,
+    NotFetched,
+    WantedImage,
+)
+from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.version.updates import (
     ImageNews,
     Move,
@@ -26,6 +34,7 @@ from quarterdeck.operators.cluster_version.version.updates import (
     UpdateRequest,
     UpdateService,
     judge,
+    wanted_image,
 )
 from quarterdeck.operators.cluster_version.version.wanted import (
     needed_digests,
@@ -334,3 +343,66 @@ def test_the_updates_of_a_directory_are_not_those_of_a_service() -> None:
     )
     assert answered is not None
     assert [one.version for one in shown_updates(answered, status(), said).available] == ["1.1.0"]
+
+
+def turning_back(known: Releases, key: str = "key", *, force: bool = False) -> UpdateRequest:
+    """An update to 1.1.5 has begun, and 1.1.0, which ran from an image, is asked for again."""
+    history = (entry("1.1.5", "Partial", 2), ran(IMAGE))
+    update = Update(version="1.1.0", force=force)
+    return asked(update, known, history=history, images=ImageNews(key=key))
+
+
+def test_with_a_key_an_unverified_release_is_verified_before_it_is_turned_back_to() -> None:
+    """The operator's own release, or one that was fetched before there was a key."""
+    request = turning_back(with_fetched(fetched("1.1.0")))
+    assert wanted_images(request) == (WantedImage(image=IMAGE),)
+    assert refused(request).pending
+    failure = NotFetched(reason="ReleaseNotVerified", message="no signature", remedy="sign it")
+    told = msgspec.structs.replace(request, images=ImageNews(key="key", failures={IMAGE: failure}))
+    assert refused(told).reason == "ReleaseNotVerified"
+    verified = turning_back(with_fetched(fetched("1.1.0", verified_by="key")))
+    assert wanted_images(verified) == ()
+    assert moved(verified).verified
+    for settled in (
+        turning_back(with_fetched(fetched("1.1.0")), key=""),
+        turning_back(with_fetched(fetched("1.1.0")), force=True),
+    ):
+        assert wanted_images(settled) == ()
+        assert moved(settled).offer.digest == A
+
+
+def test_another_image_of_the_version_before_is_no_way_back() -> None:
+    request = turning_back(with_fetched(fetched("1.1.0", B)), key="")
+    found = refused(request)
+    assert found.reason == "NotReachable"
+    assert request.way_back == ""
+    assert turning_back(with_fetched(fetched("1.1.0", A)), key="").way_back == "1.1.0"
+    offered = msgspec.structs.replace(request, service=service((0, 1)))
+    assert isinstance(judge(offered), UpdateRefused)
+
+
+def test_a_tag_in_a_graph_stays_resolved() -> None:
+    found = msgspec.json.decode(graph(("1.0.0", "1.1.0"), (0, 1)))
+    found["nodes"][1]["payload"] = TAG
+    offered = offered_updates(parse_graph(msgspec.json.encode(found)), ("1.0.0",), START)
+    tagged = UpdateService(channel="stable", offered=offered)
+    request = asked(Update(version="1.1.0"), service=tagged)
+    assert wanted_image(request) == TAG
+    retriever = ImageRetriever(Settings(release_version="1.0.0"), lambda: None)
+    retriever.resolved[TAG] = A
+    retriever.want(wanted_images(request), wanted_image(request), needed_digests(request))
+    assert retriever.resolved == {TAG: A}
+    retriever.want((), "", ())
+    assert retriever.resolved == {}
+
+
+async def test_a_fetch_of_no_use_is_repeated_with_a_back_off() -> None:
+    retriever = ImageRetriever(Settings(release_version="1.0.0"), lambda: None)
+    wanted = WantedImage(image=IMAGE)
+    assert retriever._pause(wanted) == 0
+    now = asyncio.get_running_loop().time()
+    retriever._fetched[wanted] = (now, Retries(RETRY, dice=lambda: 0.0))
+    assert [retriever._pause(wanted) for _ in range(3)] == [3, 6, 12]
+    assert retriever._pause(WantedImage(image=TAG)) == 0
+    retriever._fetched[wanted] = (now - 2 * RETRY.limit - 1, Retries(RETRY))
+    assert retriever._pause(wanted) == 0
