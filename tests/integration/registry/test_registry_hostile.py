@@ -32,6 +32,7 @@ from quarterdeck.registry.errors import (
     RegistryError,
     RegistryUnreachable,
 )
+from quarterdeck.registry.mirrors import parse_mirrors
 from quarterdeck.registry.reference import parse_reference
 from quarterdeck.registry.release_image import (
     Fetched,
@@ -63,6 +64,7 @@ class Client:
         self.registry = Registry(
             web, credentials=secret, max_wait=0.1, blob_limit=20, request_limit=20
         )
+        self.web = web
         self.releases = directory / "releases"
         self.releases.mkdir()
         self.store = ReleaseStore(self.releases / FETCHED)
@@ -368,6 +370,28 @@ async def test_signatures(scripted: ScriptedRegistry, client: Client) -> None:
     assert (await client.fetch(reference, known)).verified_by == known.identifier
     layers = [one for one in scripted.asked if image.manifest.layers[-1].digest in one.path]
     assert len(layers) == 1
+
+
+async def test_an_old_signature_of_a_mirror_does_not_hide_the_right_one(
+    scripted: ScriptedRegistry, client: Client, tls: Tls
+) -> None:
+    image = release_image("1.0.0")
+    reference = scripted.put("q", image)
+    key = new_key()
+    known = verification_key(public_pem(key))
+    tag = signature_tag(image.descriptor.digest)
+    with scripted_registry(tls) as mirror:
+        mirror.put("q", signatures_of("q", image.descriptor.digest, new_key()), tag)
+        client.registry = Registry(
+            client.web,
+            mirrors=parse_mirrors(f"{scripted.address}={mirror.address}"),
+            max_wait=0.1,
+        )
+        with pytest.raises(NotVerified, match="it has no signature"):
+            await client.fetch(reference, known)
+        scripted.put("q", signatures_of("q", image.descriptor.digest, key), tag)
+        assert (await client.fetch(reference, known)).verified_by == known.identifier
+        assert [one.path for one in mirror.asked if tag in one.path]
 
 
 async def test_the_store_stays_small(scripted: ScriptedRegistry, client: Client) -> None:

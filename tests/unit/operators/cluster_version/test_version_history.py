@@ -9,6 +9,7 @@ from tests.unit.operators.cluster_version.version.builders import START, entry, 
 
 from quarterdeck.operators.cluster_version.history import (
     MAX_ENTRIES,
+    MAX_RISKS,
     NEWEST_KEPT,
     History,
     completed,
@@ -142,3 +143,13 @@ def test_the_first_and_the_last_completed_of_each_minor_stay_longest() -> None:
     kept = {one.version for one in history}
     assert len(history) == MAX_ENTRIES
     assert {f"1.{minor}.{patch}" for minor in range(5) for patch in (0, 39)} <= kept
+
+
+def test_accepted_risks_are_cut() -> None:
+    """A hundred entries with long risks would not fit into the status."""
+    (entered,) = started((), release("1.0.0"), START, risks="é" * 5000)
+    assert entered.accepted_risks is not None
+    assert entered.accepted_risks.endswith("é…")
+    assert len(entered.accepted_risks.encode()) <= MAX_RISKS
+    (entered,) = started((), release("1.0.0"), START, risks="one")
+    assert entered.accepted_risks == "one"

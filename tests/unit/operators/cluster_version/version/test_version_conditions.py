@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.operators.cluster_version.version.builders import START, entry, release
 
 from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersionStatus
+from quarterdeck.kube.errors import ApiError, Conflict, Invalid, ServerError, Status
 from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
 from quarterdeck.operators.cluster_version.version.announce import announcements
 from quarterdeck.operators.cluster_version.version.blockers import Blocker
@@ -17,6 +18,9 @@ from quarterdeck.operators.cluster_version.version.conditions import (
     Facts,
     desired_status,
     pause_before_write,
+    refuses_content,
+    updates_shown,
+    without_updates,
 )
 from quarterdeck.operators.cluster_version.version.faults import (
     NONE,
@@ -366,3 +370,35 @@ def test_events_tell_when_something_fails_and_when_it_does_no_longer() -> None:
     # Said once, not twice, though both conditions have it.
     broken = status(initializing(unusable=REFUSED, history=()))
     assert [one.action for one in announcements(None, broken)] == ["Accept"]
+
+
+def api_error(code: int, message: str) -> ApiError:
+    kind = {422: Invalid, 500: ServerError}.get(code, Conflict)
+    return kind("PATCH", "/x", Status(code=code, message=message))
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (api_error(422, "status.conditionalUpdates[0].risks: Too many"), True),
+        (api_error(500, "etcdserver: request is too large"), True),
+        (api_error(500, "trying to send message larger than max"), True),
+        (api_error(500, "no leader"), False),
+        (api_error(409, "the object has been modified"), False),
+    ],
+)
+def test_which_refusals_are_about_the_content(error: ApiError, expected: bool) -> None:
+    assert refuses_content(error) is expected
+
+
+def test_without_the_updates_that_are_refused_the_conditions_say_why() -> None:
+    facts = settled(available_updates=(release("1.1.0"),), retrieved=("True", "AsExpected", ""))
+    assert facts.shows_updates
+    left = without_updates(facts, "too many")
+    assert not left.shows_updates
+    assert updates_shown(left) != updates_shown(facts)
+    found = desired_status(left, None, START)
+    assert (found.available_updates, found.conditional_updates) == ((), ())
+    (said,) = [one for one in found.conditions if one.type == "RetrievedUpdates"]
+    assert (said.status, said.reason) == ("False", "ResponseInvalid")
+    assert "too many; correct the update service's data" in said.message
