@@ -108,6 +108,23 @@ async def test_a_certificate_changes_by_commands(tmp_path: Path, backends: list[
         assert proxy.reloads == 0
 
 
+async def test_a_wildcard_certificate_is_not_served_for_an_excepted_host(
+    tmp_path: Path, backends: list[int]
+) -> None:
+    ports = free_ports(2)
+    wildcard = self_signed("*.example", datetime(2026, 1, 1, tzinfo=UTC))
+    async with running(tmp_path) as proxy:
+        wanted = msgspec.structs.replace(
+            config(tmp_path, ports, backends[0]),
+            certificates=(Certificate("ns:wild.pem", wildcard, ("*.example",)),),
+            default_names=("other.example",),
+        )
+        await proxy.load(wanted)
+        await serving(proxy)
+        assert await served_certificate(ports[1], "shop.example") in wildcard
+        assert await served_certificate(ports[1], "other.example") in wanted.default_certificate
+
+
 async def served_certificate(port: int, server_name: str) -> str:
     import ssl
 

@@ -97,8 +97,8 @@ def test_a_text_that_is_too_long_is_not_parsed(name: str, size: int) -> None:
 
 def test_a_key_only_for_rsassa_pss_is_refused(tmp_path: Path) -> None:
     """HAProxy would refuse it, and with it the whole configuration."""
-    subprocess.run(  # noqa: S603
-        [  # noqa: S607
+    subprocess.run(
+        [
             *("openssl", "req", "-x509", "-newkey", "rsa-pss", "-nodes", "-subj", "/CN=a.example"),
             *("-pkeyopt", "rsa_keygen_bits:2048", "-keyout", "key.pem", "-out", "crt.pem"),
         ],
