@@ -38,6 +38,7 @@ def routes(observed: Observed, settings: Settings) -> Routing:
     """The routes of everything that this router serves. A bad object is skipped, with a problem."""
     ours = selected(observed.ingresses, observed.namespaces, settings)
     owners = owners_of(ours)
+    ours = [one for one in ours if one["metadata"].get("uid") not in observed.left_out]
     rules, problems = accepted(ours, owners)
     backends: dict[str, Sequence[Endpoint]] = {}
     wrong: dict[BackendRef, str] = {}
