@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -10,7 +9,6 @@ from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.router.access_logging import AccessLogging
 from quarterdeck.router.last_counts import INTERVALS
 from quarterdeck.router.loss import Requests
-from quarterdeck.router.pod_conditions import PodConditions
 from quarterdeck.router.proxy import Proxy
 
 
@@ -22,8 +20,8 @@ async def test_an_empty_list_of_workers_ends_none_of_them(tmp_path: Path) -> Non
 
     proxy = Proxy(tmp_path)
     proxy.trouble = ""
-    conditions = cast(PodConditions, None)  # `look` reports nothing
-    logging = AccessLogging(AccessLog(address=f"{tmp_path}/log"), proxy, conditions)
+    # `look` reports no condition.
+    logging = AccessLogging(AccessLog(address=f"{tmp_path}/log"), proxy, None)  # type: ignore[arg-type]
     logging.tally = msgspec.structs.replace(logging.tally, workers={7: Requests(10, 1)})
     before = logging.tally
     server = await asyncio.start_unix_server(say_nothing, proxy.master_socket)
