@@ -5,12 +5,12 @@
 
 import base64
 import binascii
+import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
     PublicFormat,
-    load_pem_private_key,
+    load_der_private_key,
 )
 from cryptography.x509.oid import NameOID
 
@@ -29,6 +29,12 @@ _RSA_BITS = range(2048, 4096 + 1)
 """OpenSSL refuses shorter keys. Each handshake with a longer one takes the router's time."""
 _RSASSA_PSS = "1.2.840.113549.1.1.10"
 """HAProxy 2.6 refuses a key that is only for this kind of signature."""
+_KEY = re.compile(
+    rb"-----BEGIN (?:RSA |EC )?PRIVATE KEY-----([A-Za-z0-9+/=\s]+)"
+    rb"-----END (?:RSA |EC )?PRIVATE KEY-----"
+)
+_DIFFIE_HELLMAN = tuple(map(bytes.fromhex, ("06092a864886f70d010301", "06072a8648ce3e0201")))
+"""The encoded kinds of a key that no certificate has, and whose parameters take long to check."""
 _LONGEST_CHAIN = 65536
 _LONGEST_KEY = 16384
 """Bytes. A chain of ten certificates and the longest RSA key that is used have half of it."""
@@ -67,16 +73,26 @@ def _pem(chain: bytes, key_text: bytes) -> str | _Unusable:
             return _Unusable(f"a certificate in tls.crt has {weak}")
         # The check of a private key's primes takes seconds; that it fits its certificate is
         # checked here, and a bad one only fails the handshakes of its own hosts.
-        key = load_pem_private_key(key_text, None, unsafe_skip_rsa_key_validation=True)
+        key = load_der_private_key(_der_of_key(key_text), None, unsafe_skip_rsa_key_validation=True)
         public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         first = certificates[0].public_key()
         if public != first.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo):
             return _Unusable("tls.key is not the key of the first certificate in tls.crt")
         written = [one.public_bytes(Encoding.PEM) for one in certificates]
         written.append(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    except (ValueError, TypeError, UnsupportedAlgorithm, IndexError):
+    except Exception:  # whatever the parser finds wrong is of this Secret only
         return no_pem
     return b"".join(written).decode()
+
+
+def _der_of_key(text: bytes) -> bytes:
+    """The content of the private key in a PEM text; raises `ValueError` for one of another kind."""
+    if (found := _KEY.search(text)) is None:
+        raise ValueError
+    der = base64.b64decode(b"".join(found[1].split()), validate=True)
+    if any(kind in der for kind in _DIFFIE_HELLMAN):
+        raise ValueError
+    return der
 
 
 def _weakness(certificate: x509.Certificate) -> str:

@@ -75,6 +75,40 @@ def test_a_long_key_behind_a_good_certificate_takes_little_time() -> None:
     assert time.process_time() - began < 1.0
 
 
+def encoded(tag: int, content: bytes) -> bytes:
+    return bytes([tag, 0x82]) + len(content).to_bytes(2) + content
+
+
+def number(value: int) -> bytes:
+    return encoded(2, value.to_bytes(value.bit_length() // 8 + 1))
+
+
+@pytest.mark.parametrize("bits", [10000, 30000], ids=["slow to check", "an error of OpenSSL"])
+@pytest.mark.parametrize("kind", ["2a864886f70d010301", "2a8648ce3e0201"])
+def test_a_diffie_hellman_key_is_not_parsed(bits: int, kind: str) -> None:
+    oid = bytes.fromhex(kind)
+    parameters = encoded(0x30, number((1 << bits) - 1) + number(2))
+    algorithm = encoded(0x30, bytes([6, len(oid)]) + oid + parameters)
+    der = encoded(0x30, number(0) + algorithm + encoded(4, number(3)))
+    body = base64.encodebytes(der)
+    key = b"-----BEGIN PRIVATE KEY-----\n" + body + b"-----END PRIVATE KEY-----\n"
+    began = time.process_time()
+    with pytest.raises(UnusableSecretError):
+        pem_of(secret(certificate(AUTHORITY.public_key()), key))
+    assert time.process_time() - began < 0.3
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("key", [AUTHORITY, rsa.generate_private_key(65537, 2048)])
+def test_usual_forms_of_a_key_are_read(
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, end: bytes, form: PrivateFormat
+) -> None:
+    text = key.private_bytes(Encoding.PEM, form, NoEncryption()).replace(b"\n", end)
+    before = b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
+    assert "BEGIN PRIVATE KEY" in pem_of(secret(certificate(key.public_key()), before + text))
+
+
 def test_a_refusal_is_cached_too() -> None:
     bad = secret(certificate(AUTHORITY.public_key()), b"no key, and not the same in any other test")
     before = _pem.cache_info()
