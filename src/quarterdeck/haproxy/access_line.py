@@ -10,7 +10,7 @@ _LINE = re.compile(
     r"(?P<backend>[^/ ]+)/(?P<server>\S+) "
     r"(?P<timers>[-+/\d]+) (?P<status>-?\d+) \+?(?P<bytes>\d+) (?P<request_cookie>\S+) "
     r"(?P<response_cookie>\S+) (?P<state>\S{4}) (?P<connections>[+/\d]+) (?P<queues>[/\d]+) "
-    r"(?:(?P<captures>\{.*\}) )?\"(?P<request>.*)\"?"
+    r"(?:(?P<captures>\{[^{}\"]*\}(?: \{[^{}\"]*\})?) )?\"(?P<request>[^\"]*)(?P<end>\"?)"
 )
 
 
@@ -39,6 +39,10 @@ def parse_access_line(line: str) -> AccessLine | None:
     match = _LINE.fullmatch(line)
     if match is None:
         return None
+    # HAProxy writes quotes and braces of a request as `#22`, but a cookie as it came. So a cookie
+    # can look like the fields behind it only in a line that is cut within the cookie.
+    if not match["end"] and (match["request_cookie"], match["response_cookie"]) != ("-", "-"):
+        return None
     total = match["timers"].rpartition("/")[2].lstrip("+")
     if not total.lstrip("-").isdigit():
         return None
@@ -53,6 +57,6 @@ def parse_access_line(line: str) -> AccessLine | None:
         milliseconds=int(total),
         state=match["state"],
         captures=match["captures"] or "",
-        request=match["request"].removesuffix('"'),
+        request=match["request"],
         written=match["written"],
     )

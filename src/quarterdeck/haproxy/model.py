@@ -52,6 +52,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     access_log: AccessLog | None = None
     default_certificate: str
     """The PEM of the certificate for server names that have none."""
+    default_names: tuple[str, ...] = ()
+    """Server names that get it though a wildcard of another certificate matches them."""
     certificates: tuple[Certificate, ...] = ()
     exact_paths: tuple[tuple[str, str], ...] = ()
     """`host/path` and the name of the backend; `*` as host stands for every host."""

@@ -11,7 +11,7 @@ import jinja2
 
 from quarterdeck.haproxy.access_log_lines import access_log_lines, canary_frontend
 from quarterdeck.haproxy.errors import RefusedTextError
-from quarterdeck.haproxy.model import Backend, Config
+from quarterdeck.haproxy.model import Backend, Certificate, Config
 from quarterdeck.haproxy.quoting import quoted
 
 CONFIG_FILE = "haproxy.cfg"
@@ -79,7 +79,8 @@ def _map(entries: tuple[tuple[str, str], ...]) -> str:
 def _certificate_list(config: Config) -> str:
     # The first one is for names that match none.
     lines = [certificate_path("default.pem")]
-    for one in config.certificates:
+    default = Certificate("default.pem", config.default_certificate, config.default_names)
+    for one in (*([default] if config.default_names else []), *config.certificates):
         path = certificate_path(_word(one.name, _NAME))
         names = [_word(name, _SERVER_NAME) for name in one.server_names]
         lines += [

@@ -106,6 +106,8 @@ class AccessLogging:
             running = workers_in(await ask_master(socket, "show proc"))
         except CommandError:
             return False  # a master that is just reloading answers nobody
+        if not running:
+            return False  # nor does it know its workers yet: none of them has ended
         answers: dict[int, Requests] = {}
         for pid in running:
             try:
@@ -115,7 +117,7 @@ class AccessLogging:
             if found is not None:
                 answers[pid] = found
         self.tally = self.tally.asked(answers, running)
-        return bool(running) and answers.keys() == set(running)
+        return answers.keys() == set(running)
 
 
 def report(outcome: Outcome, lost: int) -> Report:

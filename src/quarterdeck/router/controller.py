@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from quarterdeck.api.meta import NAMESPACES, NODES, PODS, SECRETS, SERVICES, Key, Object, foreign
 from quarterdeck.api.operator_v1.ingress_controller import CONFIGURATION_ACCEPTED
 from quarterdeck.controller import (
@@ -29,10 +31,11 @@ from quarterdeck.router.access_logging import AccessLogging
 from quarterdeck.router.admin import CommandError
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.metrics import Figure, add_metrics
-from quarterdeck.router.observed import Observed, Problem
+from quarterdeck.router.observed import Observed
 from quarterdeck.router.planning import config_of, plan
 from quarterdeck.router.pod_conditions import PodConditions, Report
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.router.refused import LeftOut, left_out, names, unchanged
 from quarterdeck.router.refused import problems as blamed
 from quarterdeck.router.resolver import Resolver, is_own
 from quarterdeck.router.routing import Routing, routes
@@ -45,6 +48,8 @@ INGRESSES = foreign("networking.k8s.io/v1", "Ingress", "ingresses", namespaced=T
 ENDPOINT_SLICES = foreign("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", namespaced=True)
 _SERVICE_NAME = "kubernetes.io/service-name"
 _ROUTES = Key("", "routes")
+_MOST_ATTEMPTS = 20
+"""How often the router leaves out what HAProxy refuses before it waits for the next reload."""
 RESOLVE_TIMEOUT = 5.0
 """Seconds that the first configuration waits for the addresses of external names."""
 
@@ -105,7 +110,7 @@ class Router:
         self._reloaded_at: float | None = None
         self._first_look: float | None = None
         self._reported: set[tuple[str, str]] = set()
-        self._refused: tuple[Problem, ...] = ()
+        self._left_out: dict[str, LeftOut] = {}
         self._conditions = PodConditions(manager.replica_client, settings, manager.now)
         self.proxy = Proxy(directory)
         self.controller = Controller(
@@ -159,14 +164,14 @@ class Router:
         ]
 
     async def _reconcile(self, _key: Key) -> Result:
-        routing = routes(self._caches.observed(self._resolver), self._settings)
+        observed, routing = self._look()
         self._resolver.want(routing.external_names)
-        self._report((*routing.problems, *self._refused))
+        self._report(routing)
         proxy = self.proxy
         if proxy.config is None:
             if wait := self._wait_for_names(routing.external_names):
                 return Result(requeue_after=wait)
-            return await self._reload(config_of(routing, self._base, None), routing)
+            return await self._reload(config_of(routing, self._base, None), routing, observed)
         planned = plan(proxy.config, routing)
         if planned.commands:
             try:
@@ -174,11 +179,19 @@ class Router:
             except CommandError as error:
                 # A reload makes good what a command did not.
                 log.warning("haproxy refused a command, reloading", error=str(error))
-                return await self._reload(config_of(routing, self._base, proxy.config), routing)
+                wanted = config_of(routing, self._base, proxy.config)
+                return await self._reload(wanted, routing, observed)
         if planned.reload is not None:
-            return await self._reload(planned.reload, routing)
+            return await self._reload(planned.reload, routing, observed)
         self._accepted()
         return DONE
+
+    def _look(self) -> tuple[Observed, Routing]:
+        """What there is now, and its routes without what HAProxy refused."""
+        observed = self._caches.observed(self._resolver)
+        self._left_out = unchanged(self._left_out, observed)
+        observed = msgspec.structs.replace(observed, left_out=frozenset(self._left_out))
+        return observed, routes(observed, self._settings)
 
     def _wait_for_names(self, names: frozenset[str]) -> float:
         """Seconds to wait for the first addresses; the resolver wakes the routes sooner.
@@ -192,7 +205,7 @@ class Router:
             return 0.0
         return max(0.0, self._first_look + RESOLVE_TIMEOUT - now)
 
-    async def _reload(self, config: Config, routing: Routing) -> Result:
+    async def _reload(self, config: Config, routing: Routing, observed: Observed) -> Result:
         """Load the configuration, or say when the next reload is due."""
         now = self._manager.clock()
         if self._reloaded_at is not None:
@@ -200,38 +213,49 @@ class Router:
             if remaining > 0:
                 return Result(requeue_after=remaining)
         self._reloaded_at = now
-        try:
-            await self.proxy.load(config)
-        except ConfigRefusedError as error:
-            self._say_refused(error, tuple(blamed(error.complaints, error.config, routing.users)))
-        except RefusedTextError as error:
-            self._say_refused(error, ())
-        except CommandError as error:
-            log.error("the new worker does not answer, reloading again", error=str(error))
-            self.proxy.config = None
-            return Result(requeue_after=self._settings.reload_interval)
-        else:
-            self._accepted()
-        self._report((*routing.problems, *self._refused))
-        return DONE
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                await self.proxy.load(config)
+            except ConfigRefusedError as error:
+                found = blamed(error.complaints, error.config, routing.users)
+                if not found:
+                    self._say_refused(error)
+                    return DONE
+                log.error("configuration refused, leaving out who is to blame", error=str(error))
+                self._left_out |= left_out(found, observed)
+                observed, routing = self._look()
+                self._report(routing)
+                config = config_of(routing, self._base, self.proxy.config)
+            except RefusedTextError as error:
+                self._say_refused(error)
+                return DONE
+            except CommandError as error:
+                log.error("the new worker does not answer, reloading again", error=str(error))
+                self.proxy.config = None
+                break
+            else:
+                self._accepted()
+                return DONE
+        return Result(requeue_after=self._settings.reload_interval)
 
     def _accepted(self) -> None:
-        self._refused = ()
         message = "HAProxy runs with the latest configuration"
+        if self._left_out:
+            message += f", without what it refuses: Ingress {names(self._left_out.values())}"
         self._conditions.report(CONFIGURATION_ACCEPTED, Report(True, "Accepted", message))
 
-    def _say_refused(self, error: HAProxyError, refused: tuple[Problem, ...]) -> None:
+    def _say_refused(self, error: HAProxyError) -> None:
         """Say that what runs goes on, and why.
 
         Everything was checked before, so this is a fault of ours or of HAProxy's version. The next
         change may be good.
         """
         log.error("configuration refused, keeping the one before", error=str(error))
-        self._refused = refused
         self._conditions.report(CONFIGURATION_ACCEPTED, Report(False, "Refused", str(error)))
 
-    def _report(self, problems: tuple[Problem, ...]) -> None:
+    def _report(self, routing: Routing) -> None:
         """Record an event about each new problem; one that is gone and comes back is new."""
+        problems = (*routing.problems, *(one.problem for one in self._left_out.values()))
         found = {(str(one.about["metadata"]["uid"]), one.message) for one in problems}
         for one in problems:
             at = (str(one.about["metadata"]["uid"]), one.message)

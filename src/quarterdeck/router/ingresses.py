@@ -58,10 +58,29 @@ def selected(
     return sorted(ours, key=_age)
 
 
-def accepted(ingresses: Iterable[Object]) -> tuple[list[Rule], list[Problem]]:
+def owners_of(ingresses: Iterable[Object]) -> dict[str, str]:
+    """The namespace that each host belongs to: that of the first Ingress which names it.
+
+    It counts whether or not a rule or default backend of it is served.
+    """
+    owners: dict[str, str] = {}
+    for ingress in ingresses:
+        spec = ingress.get("spec") or {}
+        rules = spec.get("rules") or ()
+        hosts = [rule.get("host") or ANY_HOST for rule in rules]
+        if not rules and spec.get("defaultBackend"):
+            hosts.append(ANY_HOST)
+        for host in hosts:
+            if host == ANY_HOST or _HOST.fullmatch(host):
+                owners.setdefault(host, ingress["metadata"]["namespace"])
+    return owners
+
+
+def accepted(
+    ingresses: Iterable[Object], owners: Mapping[str, str]
+) -> tuple[list[Rule], list[Problem]]:
     """The rules of these Ingress objects, the oldest first, without those that conflict."""
     problems: list[Problem] = []
-    owners: dict[str, str] = {}
     taken: dict[tuple[str, str, bool], Object] = {}
     rules: list[Rule] = []
     ordered = list(ingresses)
@@ -73,8 +92,7 @@ def accepted(ingresses: Iterable[Object]) -> tuple[list[Rule], list[Problem]]:
                     problems.append(found)
                     continue
                 namespace = ingress["metadata"]["namespace"]
-                owner = owners.setdefault(found.host, namespace)
-                if owner != namespace:
+                if (owner := owners[found.host]) != namespace:
                     problems.append(_conflict(found, f"namespace {owner}"))
                     continue
                 first = taken.get(found.slot)
@@ -84,11 +102,6 @@ def accepted(ingresses: Iterable[Object]) -> tuple[list[Rule], list[Problem]]:
                 elif first is not ingress and kind == "rules":  # default backends overlap by nature
                     problems.append(_conflict(found, f"Ingress {first['metadata']['name']}"))
     return rules, problems
-
-
-def hosts_of(owners: Iterable[Rule]) -> dict[str, str]:
-    """The namespace that each host belongs to."""
-    return {rule.host: rule.ingress["metadata"]["namespace"] for rule in owners}
 
 
 def _conflict(rule: Rule, older: str) -> Problem:

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.router.admin import TIMEOUT
 from quarterdeck.router.loss import COUNTS, Requests
 
-INTERVAL = 0.2
-"""Seconds between two questions."""
+INTERVALS = Backoff(base=0.2, limit=10.0)
+"""Seconds between two questions: an old worker may have clients for half an hour."""
 _PROMPT = b"\n> "
 _LIMIT = 1 << 22
 """Bytes of an answer: a line for each of thousands of backends."""
@@ -36,6 +37,7 @@ async def count_until_the_end(
         finally:
             connected.set()
         try:
+            intervals = Retries(INTERVALS)
             await _asked(reader, writer, "prompt")
             while True:
                 info = await _asked(reader, writer, "show info")
@@ -45,7 +47,7 @@ async def count_until_the_end(
                     found(int(words["Pid"]), counts)
                     if words.get("Stopping") == "1" and not counts.open:
                         return
-                await asyncio.sleep(INTERVAL)
+                await asyncio.sleep(intervals.next())
         finally:
             writer.close()
 

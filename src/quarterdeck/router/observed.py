@@ -21,6 +21,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     node_addresses: frozenset[str] = frozenset()
     resolved: Mapping[str, Sequence[str]] = {}
     """The addresses of external names that were resolved."""
+    left_out: frozenset[str] = frozenset()
+    """The uids of Ingress objects that HAProxy refused; they keep their hosts."""
 
 
 class Problem(msgspec.Struct, frozen=True):

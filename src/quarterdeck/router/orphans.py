@@ -21,7 +21,7 @@ SIGNALS = Backoff(base=0.5, limit=60.0)
 async def soft_stop_orphans(master_socket: str, ours: int) -> None:
     """Let every other master of this socket finish its connections; return when all have ended."""
     retries = Retries(SIGNALS)
-    while found := masters(master_socket) - {ours}:
+    while found := masters(master_socket, ours) - {ours}:
         for pid in found:
             log.info("stopping the haproxy of an earlier router", pid=pid)
             with suppress(ProcessLookupError):
@@ -29,10 +29,11 @@ async def soft_stop_orphans(master_socket: str, ours: int) -> None:
         await asyncio.sleep(retries.next())
 
 
-def masters(master_socket: str) -> set[int]:
+def masters(master_socket: str, ours: int = 0) -> set[int]:
     """The process ids of the HAProxy masters with this socket in their arguments.
 
-    Their workers have the same arguments, and a master as their parent.
+    Their workers have the same arguments, and a master as their parent. A master that is just
+    replacing itself shows no arguments, so the workers of `ours` are known by its process id.
     """
     wanted = f"{master_socket},".encode()
     parents = {}
@@ -48,4 +49,4 @@ def masters(master_socket: str) -> set[int]:
                 state, parent = after_name.split()[:2]
                 if state != "Z":
                     parents[int(entry.name)] = int(parent)
-    return {pid for pid, parent in parents.items() if parent not in parents}
+    return {pid for pid, parent in parents.items() if parent not in {ours, *parents}}

@@ -26,6 +26,7 @@ def config_of(routing: Routing, base: Config, running: Config | None) -> Config:
         exact_paths=routing.exact_paths,
         path_prefixes=routing.path_prefixes,
         certificates=routing.certificates,
+        default_names=routing.default_names,
         backends=tuple(
             Backend(name, reassigned(slots.get(name, ()), found) or fresh_slots(found))
             for name, found in routing.backends.items()

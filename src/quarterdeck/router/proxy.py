@@ -101,9 +101,7 @@ class Proxy:
     async def load(self, config: Config) -> None:
         """Run with this configuration; if HAProxy refuses it, raise `ConfigRefusedError`."""
         async with self._changing:
-            if self._process is not None and self.before_reload is not None:
-                await self.before_reload()
-            await self._install(config)
+            await self._install(config, self.before_reload if self._process is not None else None)
             if self._process is None:
                 self._wanted.set()
                 return
@@ -119,7 +117,7 @@ class Proxy:
                 await order(self.admin_socket, command)
             self.config = adapted
 
-    async def _install(self, config: Config) -> None:
+    async def _install(self, config: Config, before: Hook | None = None) -> None:
         """Write the files, check them, and let them count from now on."""
         number = self.generation + 1
         files = render(config, number)
@@ -127,6 +125,8 @@ class Proxy:
         if found := await run_check(str(path), program=self._program):
             self._generations.discard(number)
             raise ConfigRefusedError(found, files[CONFIG_FILE])
+        if before is not None:
+            await before()
         self._generations.make_current(number)
         self.generation, self.config = number, config
 

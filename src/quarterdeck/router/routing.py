@@ -9,7 +9,7 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.model import NO_ROUTE, Certificate, Endpoint
 from quarterdeck.router.backends import BackendRef, endpoints
 from quarterdeck.router.certificates import UnusableSecretError, pem_of
-from quarterdeck.router.ingresses import ANY_HOST, OBJECT_NAME, Rule, accepted, hosts_of, selected
+from quarterdeck.router.ingresses import ANY_HOST, OBJECT_NAME, Rule, accepted, owners_of, selected
 from quarterdeck.router.observed import Observed, Problem
 from quarterdeck.router.settings import Settings
 
@@ -25,6 +25,8 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     backends: Mapping[str, Sequence[Endpoint]] = {}
     """The endpoints of each backend, by its name."""
     certificates: tuple[Certificate, ...] = ()
+    default_names: tuple[str, ...] = ()
+    """The hosts for which no wildcard certificate of another namespace may speak."""
     users: Mapping[str, Sequence[Object]] = {}
     """The Ingress objects that use a backend, or a certificate, by its name."""
     problems: tuple[Problem, ...] = ()
@@ -35,7 +37,9 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
 def routes(observed: Observed, settings: Settings) -> Routing:
     """The routes of everything that this router serves. A bad object is skipped, with a problem."""
     ours = selected(observed.ingresses, observed.namespaces, settings)
-    rules, problems = accepted(ours)
+    owners = owners_of(ours)
+    ours = [one for one in ours if one["metadata"].get("uid") not in observed.left_out]
+    rules, problems = accepted(ours, owners)
     backends: dict[str, Sequence[Endpoint]] = {}
     wrong: dict[BackendRef, str] = {}
     for rule in rules:
@@ -44,14 +48,15 @@ def routes(observed: Observed, settings: Settings) -> Routing:
             backends[ref.backend_name], wrong[ref] = endpoints(ref, observed, settings)
         if wrong[ref]:
             problems.append(Problem(rule.ingress, "BackendNotServed", wrong[ref]))
-    certificates, of_secrets = _certificates(ours, rules, observed)
+    certificates, of_secrets = _certificates(ours, owners, observed)
     return Routing(
         exact_paths=tuple(sorted(_entry(rule) for rule in rules if rule.exact)),
         path_prefixes=tuple(
-            sorted([*(_entry(rule) for rule in rules if not rule.exact), *_ends(rules)])
+            sorted([*(_entry(rule) for rule in rules if not rule.exact), *_ends(rules, owners)])
         ),
         backends=dict(sorted(backends.items())),
         certificates=certificates,
+        default_names=_default_names(certificates, owners),
         users=_users(ours, rules),
         problems=(*problems, *of_secrets),
         external_names=_external_names(rules, observed) if settings.external_names else frozenset(),
@@ -64,13 +69,12 @@ def _entry(rule: Rule) -> tuple[str, str]:
     return rule.host + path, rule.backend.backend_name
 
 
-def _ends(rules: Sequence[Rule]) -> list[tuple[str, str]]:
+def _ends(rules: Sequence[Rule], owners: Mapping[str, str]) -> list[tuple[str, str]]:
     """An entry for each host whose other paths a wider host of another namespace would get.
 
     HAProxy looks for `a.example`, then `*.example`, then every host. Without the entry, who has
     `*` would have each path of a host that its owner does not serve.
     """
-    owners = hosts_of(rules)
     whole = {rule.host for rule in rules if rule.slot == (rule.host, "", False)}
     found = []
     for host in sorted(owners.keys() - whole - {ANY_HOST}):
@@ -107,10 +111,9 @@ def _external_names(rules: Sequence[Rule], observed: Observed) -> frozenset[str]
 
 
 def _certificates(
-    ingresses: Sequence[Object], rules: Sequence[Rule], observed: Observed
+    ingresses: Sequence[Object], owners: Mapping[str, str], observed: Observed
 ) -> tuple[tuple[Certificate, ...], list[Problem]]:
     """The certificates, each for hosts that belong to its namespace; the oldest Ingress wins."""
-    owners = hosts_of(rules)
     problems: list[Problem] = []
     pems: dict[Key, str] = {}
     names: dict[Key, list[str]] = {}
@@ -136,7 +139,7 @@ def _certificates(
                 message = f"{where}: no rule of this namespace has this host; name those of rules"
                 problems.append(Problem(ingress, "CertificateNotUsed", message))
             for host in wanted:
-                if owners.get(host) == namespace and host not in taken:
+                if owners.get(host) == namespace and host not in taken and host != ANY_HOST:
                     taken.add(host)
                     names.setdefault(key, []).append(host)
     found = tuple(
@@ -144,6 +147,21 @@ def _certificates(
         for key, hosts in sorted(names.items())
     )
     return found, problems
+
+
+def _default_names(
+    certificates: Sequence[Certificate], owners: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The hosts without a certificate that a wildcard one of another namespace would match."""
+    named = {name for one in certificates for name in one.server_names}
+    wider = {host: f"*.{host.partition('.')[2]}" for host in owners.keys() - named - {ANY_HOST}}
+    return tuple(
+        sorted(
+            host
+            for host, wildcard in wider.items()
+            if wildcard in named and owners[wildcard] != owners[host]
+        )
+    )
 
 
 def _file_name(key: Key) -> str:

@@ -9,8 +9,9 @@ import pytest
 from tests.haproxy_process import request, running_haproxy
 from tests.http_backend import http_backend
 
-from quarterdeck.haproxy.access_log import FACILITIES, access_log
+from quarterdeck.haproxy.access_log import FACILITIES, AccessLog, Capture, access_log
 from quarterdeck.haproxy.access_log_lines import access_log_lines
+from quarterdeck.operators.ingress.sample_line import sample_line
 
 
 @contextlib.contextmanager
@@ -98,6 +99,25 @@ def test_headers_and_a_cookie_are_captured_up_to_their_lengths(
         line = receiver.recv(4096).decode()
         assert captured in line
         assert "{shop.example|else} {Base}" in line
+
+
+FRAMING = (
+    *("Content-length", "Transfer-Encoding", "Connection", "Expect", "TE", "Trailer", "Upgrade"),
+    *("Keep-Alive", "Sec-WebSocket-Key"),
+)
+
+
+async def test_a_sample_has_a_line_though_headers_of_framing_are_captured() -> None:
+    captures = tuple(Capture(name, 20) for name in FRAMING)
+    log = AccessLog(
+        address="/unused", level="info", request_headers=captures, response_headers=captures
+    )
+    line = await sample_line(log)
+    assert line is not None
+    assert " shop:web:80/s0 " in line
+    assert " 200 " in line
+    assert " {6|" in line
+    assert '"GET /cart?item=42 HTTP/1.1"' in line
 
 
 def test_a_long_cookie_is_captured_in_full(tmp_path: Path) -> None:

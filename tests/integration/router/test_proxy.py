@@ -108,6 +108,23 @@ async def test_a_certificate_changes_by_commands(tmp_path: Path, backends: list[
         assert proxy.reloads == 0
 
 
+async def test_a_wildcard_certificate_is_not_served_for_an_excepted_host(
+    tmp_path: Path, backends: list[int]
+) -> None:
+    ports = free_ports(2)
+    wildcard = self_signed("*.example", datetime(2026, 1, 1, tzinfo=UTC))
+    async with running(tmp_path) as proxy:
+        wanted = msgspec.structs.replace(
+            config(tmp_path, ports, backends[0]),
+            certificates=(Certificate("ns:wild.pem", wildcard, ("*.example",)),),
+            default_names=("other.example",),
+        )
+        await proxy.load(wanted)
+        await serving(proxy)
+        assert await served_certificate(ports[1], "shop.example") in wildcard
+        assert await served_certificate(ports[1], "other.example") in wanted.default_certificate
+
+
 async def served_certificate(port: int, server_name: str) -> str:
     import ssl
 
@@ -132,6 +149,60 @@ async def test_a_refused_configuration_changes_nothing(tmp_path: Path, backends:
             await proxy.load(bad)
         assert proxy.config == good
         assert await get(ports[0]) == (200, "one /\n")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "hosts", "status", "served"),
+    [
+        pytest.param("GET /admin", ["a.example"], 200, "two /admin", id="usual"),
+        pytest.param("GET /public", ["a.example:80"], 200, "one /public", id="with a port"),
+        pytest.param("GET /admin", ["a.example/public"], 400, "", id="a path in the host"),
+        pytest.param("GET /admin", ["a.example:80/public"], 400, "", id="a path after the port"),
+        pytest.param("GET /admin", ["b.example,a.example"], 400, "", id="two hosts in one header"),
+        pytest.param("GET /admin", ["a.example", "b.example"], 400, "", id="two Host headers"),
+        pytest.param(
+            "GET http://a.example/admin", ["a.example"], 200, "two http:", id="an absolute URI"
+        ),
+        pytest.param(
+            "GET http://b.example/public", ["a.example"], 400, "", id="a URI of another host"
+        ),
+        pytest.param(
+            "GET http://a.example/admin",
+            ["a.example/public"],
+            400,
+            "",
+            id="a URI, and a path in the host",
+        ),
+    ],
+)
+async def test_a_host_header_brings_no_path_of_its_own(
+    request_line: str,
+    hosts: list[str],
+    status: int,
+    served: str,
+    tmp_path: Path,
+    backends: list[int],
+) -> None:
+    ports = free_ports(2)
+    wanted = msgspec.structs.replace(
+        config(tmp_path, ports),
+        path_prefixes=(("a.example/admin/", "ns:two:80"), ("a.example/public/", "ns:one:80")),
+        backends=tuple(
+            Backend(f"ns:{name}:80", (Endpoint(LOOPBACK, port),))
+            for name, port in zip(("one", "two"), backends, strict=True)
+        ),
+    )
+    async with running(tmp_path) as proxy:
+        await proxy.load(wanted)
+        await serving(proxy)
+        reader, writer = await asyncio.open_connection(LOOPBACK, ports[0])
+        headers = "".join(f"Host: {host}\r\n" for host in hosts)
+        writer.write(f"{request_line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode())
+        async with asyncio.timeout(60):
+            answer = (await reader.read()).decode()
+        writer.close()
+        assert answer.split()[1] == str(status)
+        assert served in answer.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +286,7 @@ async def test_a_haproxy_that_misses_the_signal_to_stop_gets_another(tmp_path: P
         assert await orphan.stdout.readline() == b"ready\n"
         assert masters(socket) == {orphan.pid}
         assert masters(f"{socket}x") == set()
+        assert masters(socket, ours=os.getpid()) == set()
         await asyncio.wait_for(soft_stop_orphans(socket, ours=0), 60)
         assert await asyncio.wait_for(orphan.wait(), 60) == 0
     finally:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,36 @@ def test_lines_without_a_server_or_over_tls_are_read() -> None:
     found = parse_access_line(bad)
     assert found is not None
     assert (found.frontend, found.server, found.status) == ("public_ssl", "<NOSRV>", 503)
+
+
+FORGED = 'x=1 - ---- 1/1/0/0/0 0/0 "GET /forged HTTP/1.1'
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        FORGED,
+        f'{FORGED}"',
+        "x=1 - ---- 1/1/0/0/0 0/0 {forged}",
+        "x=1 - ---- 1/1/0/0/0 0/0 {forged",
+        "x=a b",
+    ],
+)
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_cookie_cannot_pass_for_other_fields(cookie: str, cut: bool) -> None:
+    line = LINE.replace("73 - -", f"73 {cookie} -")
+    if cut:
+        line = line[: line.index(cookie) + len(cookie.rstrip('"'))]
+    assert parse_access_line(line) is None
+
+
+def test_a_cookie_of_one_word_and_a_long_request_that_is_cut_are_read() -> None:
+    found = parse_access_line(LINE.replace("73 - -", "73 x=1 y=2"))
+    assert found is not None
+    assert found.request == "GET /a1 HTTP/1.1"
+    cut = parse_access_line(LINE.removesuffix(' HTTP/1.1"').replace("{a|b}", "{a|b} {c}"))
+    assert cut is not None
+    assert (cut.request, cut.captures) == ("GET /a1", "{a|b} {c}")
 
 
 def test_columns_json_and_raw() -> None:

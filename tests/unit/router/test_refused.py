@@ -1,8 +1,11 @@
 import pytest
 
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.check import Complaint
-from quarterdeck.router.refused import problems
+from quarterdeck.router.observed import Observed, Problem
+from quarterdeck.router.refused import left_out, names, problems, unchanged
+from quarterdeck.router.routing import routes
+from quarterdeck.router.settings import Settings
 
 CONFIG = """
 global
@@ -45,3 +48,53 @@ def test_the_ingress_that_haproxy_complains_about_is_named(
     found = problems([complaint, complaint], CONFIG, USERS)
     assert [one.about["metadata"]["name"] for one in found] == blamed
     assert all(complaint.words in one.message for one in found)
+
+
+def whole(uid: str, version: int = 1) -> Object:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = {"paths": [{"path": "/", "backend": backend}]}
+    return {
+        "metadata": {"name": uid, "namespace": "ns", "uid": uid, "resourceVersion": str(version)},
+        "spec": {"rules": [{"host": "a.example", "http": paths}], "tls": [{"secretName": "tls"}]},
+    }
+
+
+def seen(ingress: Object, secret: int = 1, service: int = 1) -> Observed:
+    versions = {"secrets": ("tls", secret), "services": ("web", service)}
+    return Observed(
+        ingresses=[whole("other"), ingress],
+        **{  # type: ignore[arg-type]
+            kind: {Key("ns", name): {"metadata": {"resourceVersion": str(version)}}}
+            for kind, (name, version) in versions.items()
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "stays"),
+    [
+        pytest.param(seen(whole("a")), True, id="unchanged"),
+        pytest.param(seen(whole("a", 2)), False, id="another version of the Ingress"),
+        pytest.param(seen(whole("b")), False, id="deleted"),
+        pytest.param(seen(whole("a"), secret=2), False, id="another version of its Secret"),
+        pytest.param(seen(whole("a"), service=2), False, id="another version of its Service"),
+    ],
+)
+def test_what_haproxy_refused_is_left_out_until_it_changes(later: Observed, stays: bool) -> None:
+    before = seen(whole("a"))
+    found = left_out([Problem(whole("a"), "Refused", "bad")], before)
+    assert bool(unchanged(found, later)) is stays
+    assert names(found.values()) == "ns/a"
+
+
+def test_a_few_names_stand_for_many() -> None:
+    found = left_out([Problem(whole(uid), "Refused", "bad") for uid in "edcba"], Observed())
+    assert names(found.values()) == "ns/a, ns/b, ns/c and 2 more"
+
+
+def test_an_ingress_that_is_left_out_keeps_its_hosts() -> None:
+    evil = whole("evil")
+    evil["metadata"] |= {"namespace": "evil", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    found = routes(Observed(ingresses=[whole("a"), evil], left_out=frozenset({"a"})), Settings())
+    assert found.path_prefixes == ()
+    assert "Conflict" in {one.reason for one in found.problems}

@@ -134,6 +134,59 @@ def test_a_host_belongs_to_the_namespace_of_its_oldest_ingress() -> None:
     )
 
 
+DEFAULT = {"service": {"name": "web", "port": {"number": 80}}}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        pytest.param(ingress("old", defaultBackend=DEFAULT, age=9), id="default backend"),
+        pytest.param(
+            ingress("old", {"host": ""}, defaultBackend=DEFAULT, age=9), id="rule without a host"
+        ),
+    ],
+)
+def test_the_oldest_owns_every_host_by_a_default_backend_too(old: Object) -> None:
+    new = ingress("new", rule("", path("/admin")), namespace="evil")
+    found = route(new, old)
+    assert found.path_prefixes == (("*/", "shop:web:80"),)
+    assert [one.reason for one in found.problems] == ["Conflict"]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        pytest.param({"host": "a.example"}, id="only a default backend"),
+        pytest.param(
+            rule("a.example", {"path": "/", "backend": {"resource": {"kind": "X"}}}),
+            id="only a resource backend",
+        ),
+    ],
+)
+def test_a_host_and_its_certificate_belong_to_the_oldest_that_names_it(named: Object) -> None:
+    tls = [{"hosts": ["a.example"], "secretName": "tls"}]
+    old = ingress("old", named, age=9, defaultBackend=DEFAULT, tls=tls)
+    new = ingress("new", rule("a.example", path("/admin")), namespace="evil", tls=tls)
+    found = route(new, old, secrets={Key("shop", "tls"): TLS, Key("evil", "tls"): TLS})
+    assert found.path_prefixes == (("a.example/", "shop:web:80"),)
+    assert [one.name for one in found.certificates] == ["shop:tls.pem"]
+
+
+def test_a_wildcard_certificate_does_not_speak_for_a_host_of_another_namespace() -> None:
+    tls = [{"hosts": ["*.example"], "secretName": "tls"}]
+    wide = ingress("wide", rule("*.example", path("/")), namespace="wide", tls=tls)
+    own_tls = [{"hosts": ["b.example"], "secretName": "tls"}]
+    found = route(
+        wide,
+        ingress("a", rule("a.example", path("/")), rule("x.a.example", path("/"))),
+        ingress("b", rule("b.example", path("/")), tls=own_tls),
+        ingress("w", rule("w.example", path("/")), namespace="wide"),
+        secrets={Key("shop", "tls"): TLS, Key("wide", "tls"): TLS},
+    )
+    assert found.default_names == ("a.example",)
+    assert [one.server_names for one in found.certificates] == [("b.example",), ("*.example",)]
+
+
 def test_a_wider_host_gets_no_path_of_a_host_in_another_namespace() -> None:
     """Otherwise `/.well-known/acme-challenge/` of each host would be anybody's."""
     shop = ingress("shop", rule("a.example", path("/app")), rule("b.example", path("/")))

@@ -59,8 +59,8 @@ async def follow_lines(
     `note` gets a sentence when a pod comes, goes, or cannot be read.
     """
     pods = await logging_pods(client, name)
-    logs = {uid_of(pod): PodLog(client, pod) for pod in pods}
-    for uid, line in await _present(client, pods):
+    logs = {uid_of(pod): PodLog(client, pod, note) for pod in pods}
+    for uid, line in await _present(client, pods, note):
         logs[uid].seen(line.time)
         if is_access_line(line):
             yield line
@@ -113,8 +113,12 @@ def uid_of(pod: Object) -> str:
 class PodLog:
     """The log of one pod's sidecar, and how far it is read."""
 
-    def __init__(self, client: Client, pod: Object) -> None:
+    def __init__(
+        self, client: Client, pod: Object, note: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._client = client
+        self._note = note
+        self._no_line = ""
         self._name = str(pod["metadata"]["name"])
         self._uid = uid_of(pod)
         self._restarts = _restarts(pod)
@@ -176,13 +180,30 @@ class PodLog:
         known = self._known
         async with aclosing(self._client.text_lines(path, query, STREAM_TIMEOUT)) as stream:
             async for raw in stream:
-                time, blank, text = raw.decode(errors="replace").partition(" ")
-                if not blank:
-                    continue
-                if known and self._second:
+                line = line_of(raw, self._name)
+                if line is None:
+                    self._say(raw)
+                elif known and self._second:
                     known -= 1
-                    continue
-                yield Line(time, self._name, text)
+                else:
+                    yield line
+
+    def _say(self, raw: bytes) -> None:
+        """Pass on what the node says in place of a line, once."""
+        words = raw.decode(errors="replace").strip()
+        if words and words != self._no_line:
+            self._note(f"pod {self._name}: {words}")
+        self._no_line = words
+
+
+def line_of(raw: bytes, pod: str) -> Line | None:
+    """The line with its time; None if it has none, as a message of the node itself."""
+    time, blank, text = raw.decode(errors="replace").partition(" ")
+    try:
+        whole_second(time)
+    except (ValueError, OverflowError):
+        return None
+    return Line(time, pod, text) if blank else None
 
 
 def is_access_line(line: Line) -> bool:
@@ -202,11 +223,13 @@ def by_time(line: Line) -> tuple[str, str]:
     return whole_second(line.time), digits.ljust(9, "0")
 
 
-async def _present(client: Client, pods: list[Object]) -> list[tuple[str, Line]]:
+async def _present(
+    client: Client, pods: list[Object], note: Callable[[str], None] = lambda _: None
+) -> list[tuple[str, Line]]:
     found: list[tuple[str, Line]] = []
     for pod in pods:
         try:
-            async with aclosing(PodLog(client, pod).read()) as lines:
+            async with aclosing(PodLog(client, pod, note).read()) as lines:
                 found += [(uid_of(pod), line) async for line in lines]
         except (NotFound, Invalid):
             continue  # It has just gone, or its sidecar has not started.
@@ -226,7 +249,7 @@ async def _look(
         try:
             for pod in _new_pods(await _pods(client, name), readers):
                 note(f"pod {pod['metadata']['name']} has come")
-                log = PodLog(client, pod)
+                log = PodLog(client, pod, note)
                 readers[uid_of(pod)] = asyncio.create_task(log.follow(queue, note))
             failed = False
         except (Unauthorized, Forbidden):

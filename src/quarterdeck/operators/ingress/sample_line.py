@@ -28,8 +28,11 @@ _VALUES = {
     "referer": "https://www.example.com/",
     "content-type": "text/plain",
     "location": "/cart",
+    "content-length": "6",
 }
 """The values of well-known headers in the request and its response."""
+_OWN = {"connection", "expect", "te", "trailer", "transfer-encoding", "upgrade"}
+"""The headers that say how a message is sent: another value would break it."""
 
 
 async def sample_line(log: AccessLog, program: str = "haproxy") -> str | None:
@@ -82,7 +85,8 @@ async def _haproxy(log: AccessLog, directory: Path, program: str) -> AsyncIterat
 
 @asynccontextmanager
 async def _backend(log: AccessLog, directory: Path) -> AsyncIterator[None]:
-    captured = "".join(f"{one.name}: {_value(one.name)}\r\n" for one in log.response_headers)
+    names = {one.name.lower() for one in log.response_headers} - _OWN
+    captured = "".join(f"{name}: {_value(name)}\r\n" for name in sorted(names))
     answer = f"HTTP/1.1 200 OK\r\n{captured}Connection: close\r\n\r\nhello\n".encode()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,6 +127,7 @@ def _config(log: AccessLog, directory: Path) -> str:
 def _request(log: AccessLog) -> bytes:
     """A request with a value for everything that is captured, from a documentation address."""
     names = {"host", "user-agent", *(one.name.lower() for one in log.request_headers)}
+    names -= _OWN | {"content-length"}
     headers = "".join(f"{name}: {_value(name)}\r\n" for name in sorted(names))
     cookie = f"cookie: {log.cookie.name.rstrip('=')}=abc123\r\n" if log.cookie else ""
     return (

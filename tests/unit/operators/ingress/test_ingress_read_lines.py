@@ -2,7 +2,13 @@
 
 import pytest
 
-from quarterdeck.operators.ingress.read_lines import Line, by_time, is_access_line, whole_second
+from quarterdeck.operators.ingress.read_lines import (
+    Line,
+    by_time,
+    is_access_line,
+    line_of,
+    whole_second,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,19 @@ def test_lines_are_in_the_order_of_time_whatever_its_form() -> None:
 )
 def test_messages_of_rsyslog_are_no_access_lines(text: str, is_one: bool) -> None:
     assert is_access_line(Line("2026-11-17T20:21:54Z", "pod", text)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        (b"2026-11-17T20:21:54Z a b", Line("2026-11-17T20:21:54Z", "pod", "a b")),
+        (b"2026-11-17T20:21:54Z ", Line("2026-11-17T20:21:54Z", "pod", "")),
+        (b"unable to retrieve container logs for containerd://abc", None),
+        (b"\xff\xfe \x00", None),
+        (b"2026-11-17T20:21:54Z", None),
+        (b"", None),
+    ],
+)
+def test_what_has_no_time_is_no_line(raw: bytes, line: Line | None) -> None:
+    """The kubelet writes a message of its own when it has no log any more."""
+    assert line_of(raw, "pod") == line
