@@ -45,6 +45,10 @@ FLAGS = [
 ]
 OPERATORS = "/apis/config.openshift.io/v1/clusteroperators"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+RBAC = "rbac.authorization.k8s.io"
+VIEWERS_OF_A_SESSION = 40
+"""The console allows a few more live pages of one session."""
 PAINT_GOAL = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -74,9 +78,9 @@ def main() -> None:
     ):
         install_own_definitions(plane.requests())
         _fill(plane.requests(), arguments.operators, arguments.events)
-        with _console(plane.kubeconfig) as (process, link), sync_playwright() as playwright:
+        with _console(plane.kubeconfig) as (process, url), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-            found = _measured(plane, process, link, browser, arguments)
+            found = _measured(plane, process, url, browser, arguments)
             browser.close()
     report("console", found)
 
@@ -139,14 +143,13 @@ def _send(requests: Requests, method: str, path: str, body: dict[str, Any]) -> N
 
 @contextmanager
 def _console(kubeconfig: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The console as a process, and a link that logs in once."""
+    """The console as a process, and its address."""
     command = [sys.executable, "-m", "quarterdeck", "--verbosity=0", "console"]
-    options = [f"--kubeconfig={kubeconfig}", "--port=0", "--one-time-link"]
+    options = [f"--kubeconfig={kubeconfig}", "--port=0"]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            process.stdout.readline()
-            yield process, process.stdout.readline().rpartition(" ")[2].strip()
+            yield process, process.stdout.readline().rpartition(" ")[2].strip().rstrip("/")
         finally:
             process.send_signal(signal.SIGTERM)
 
@@ -154,23 +157,23 @@ def _console(kubeconfig: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 def _measured(
     plane: ControlPlane,
     process: "subprocess.Popen[str]",
-    link: str,
+    url: str,
     browser: Browser,
     arguments: argparse.Namespace,
 ) -> list[Measurement]:
-    page = browser.new_page()
-    page.goto(link)
-    page.get_by_role("button").click()
-    page.wait_for_selector("#live.on")
-    url = link.partition("/link/")[0]
+    token = _token(plane.requests())
+    page = _logged_in(browser, url, token)
     paints = [_paint(page, url) for _ in range(arguments.loads)]
     page.wait_for_selector("#live.on")
     pixels = [_pixel(page, plane.requests(), number) for number in range(arguments.changes)]
     size = len(page.content())
-    cookies = {one["name"]: one["value"] for one in page.context.cookies()}
-    cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    sessions = -(-arguments.viewers // VIEWERS_OF_A_SESSION)
+    cookies = [_cookie(_logged_in(browser, url, token)) for _ in range(sessions)]
     with ExitStack() as stack:
-        streams = [stack.enter_context(_stream(url, cookie)) for _ in range(arguments.viewers)]
+        streams = [
+            stack.enter_context(_stream(url, cookies[number // VIEWERS_OF_A_SESSION]))
+            for number in range(arguments.viewers)
+        ]
         for stream in streams:
             _data(stream)  # the whole page, once
         memory, before, began = _memory(process.pid), _cpu(process.pid), time.monotonic()
@@ -218,6 +221,35 @@ def _measured(
             notes=["the viewers are on the same machine, and read every update"],
         ),
     ]
+
+
+def _token(requests: Requests) -> str:
+    """A token of an administrator: all sessions have the same identity."""
+    _send(requests, "POST", ACCOUNTS, {"metadata": {"name": "viewer"}})
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"kind": "ServiceAccount", "name": "viewer", "namespace": "default"}
+    binding = {"metadata": {"name": "viewer"}, "roleRef": role, "subjects": [subject]}
+    _send(requests, "POST", f"/apis/{RBAC}/v1/clusterrolebindings", binding)
+    answer = requests.send("POST", f"{ACCOUNTS}/viewer/token", b'{"spec": {}}', "application/json")
+    token: str = answer.json()["status"]["token"]
+    return token
+
+
+def _logged_in(browser: Browser, url: str, token: str) -> Page:
+    """The live overview of a new session."""
+    page = browser.new_context().new_page()
+    page.goto(f"{url}/login")
+    page.fill("input[name=token]", token)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#live.on")
+    return page
+
+
+def _cookie(page: Page) -> str:
+    """The cookies of a session, whose page is closed."""
+    found = "; ".join(f"{one['name']}={one['value']}" for one in page.context.cookies())
+    page.context.close()
+    return found
 
 
 def _paint(page: Page, url: str) -> float:

@@ -110,6 +110,11 @@ def up(
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
             _install_missing(running, contents, layout, cluster)
+            if console:
+                click.echo(
+                    "\nThe cluster runs already, so its console does not start with it. Start one: "
+                    f"quarterdeck console --one-time-link --kubeconfig={running.kubeconfig}"
+                )
             return
         # Checked before a build, which takes minutes.
         prepare(layout)

@@ -16,7 +16,8 @@ import msgspec
 from quarterdeck.api.meta import Object, Resource, foreign
 from quarterdeck.api.times import format_time
 from quarterdeck.controller.tasks import endless
-from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, NotFound
+from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, NotFound, Unauthorized
+from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 
 ACCESS_REVIEWS = foreign(
     "authorization.k8s.io/v1",
@@ -29,6 +30,7 @@ IDENTITY_REVIEWS = foreign(
 )
 RIGHT_LIFETIME = 15.0
 """Seconds for which an answer about a right is reused."""
+RIGHT_TIMEOUT = 10.0
 FIRST_LIST_TIMEOUT = 10.0
 LINGER = 60.0
 """Seconds for which a cache runs on after its last use."""
@@ -45,6 +47,10 @@ class Right(msgspec.Struct, frozen=True):
 
 class Unreadable(Exception):  # noqa: N818 - reads as what happened
     """What a page needs cannot be read; the message says why, for people."""
+
+
+class Unanswered(Unreadable):
+    """The API server does not answer, so what is known is too old to show."""
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +179,15 @@ class Account:
             raise
 
     async def objects(self, selected: Selected) -> Cache[Any]:
-        """The cache of these objects, filled; `Unreadable` if the person may not watch them."""
+        """The cache of these objects, filled and current.
+
+        `Unreadable` if the person may not list them, now: a right can be taken away while the
+        cache runs. `Unanswered` if the cache lost its watch.
+        """
+        right = await self._may_list(selected)
+        if not right.allowed:
+            self._drop(selected)
+            raise Unreadable(right.reason)
         lock = self._starting.setdefault(selected, asyncio.Lock())
         async with lock:
             held = self._held.get(selected)
@@ -185,17 +199,40 @@ class Account:
                 await held.cache.wait_answered()
         except TimeoutError:
             why = held.cache.trouble or "the API server does not answer"
-            raise Unreadable(f"{selected.resource.plural} cannot be read: {why}") from None
+            raise Unanswered(f"{selected.resource.plural} cannot be read: {why}") from None
+        if held.cache.lost_for > WATCH_GRACE_PERIOD:
+            why = held.cache.trouble or "the API server does not answer"
+            raise Unanswered(f"{selected.resource.plural} are not followed any more: {why}")
         return held.cache
+
+    async def _may_list(self, selected: Selected) -> Right:
+        """Whether the person may list these; a short outage does not change the last answer."""
+        action = Action(verb="list", resource=selected.resource, namespace=selected.namespace)
+        known = self._rights.get(action)
+        try:
+            async with asyncio.timeout(RIGHT_TIMEOUT):
+                return await self.may(action)
+        except Unauthorized:
+            raise
+        except (KubeError, TimeoutError) as error:
+            if known is not None and time.monotonic() - known[0] < WATCH_GRACE_PERIOD:
+                return known[1]
+            why = str(error) or "the API server does not answer"
+            raise Unanswered(f"{selected.resource.plural} cannot be read: {why}") from None
+
+    def _drop(self, selected: Selected) -> None:
+        """Stop a cache and forget its objects."""
+        held = self._held.pop(selected, None)
+        if held is not None:
+            held.task.cancel()
 
     async def _start(self, selected: Selected) -> _Held:
         resource = selected.resource
-        for verb in ("list", "watch"):
-            right = await self.may(
-                Action(verb=verb, resource=resource, namespace=selected.namespace)
-            )
-            if not right.allowed:
-                raise Unreadable(right.reason)
+        right = await self.may(
+            Action(verb="watch", resource=resource, namespace=selected.namespace)
+        )
+        if not right.allowed:
+            raise Unreadable(right.reason)
         cache: Cache[Any] = Cache(
             self.client,
             resource,
@@ -233,7 +270,9 @@ class Account:
                     cache = await self.objects(selected)
                 except (Unreadable, KubeError):
                     continue
-                one = self._held[selected]
+                one = self._held.get(selected)
+                if one is None or one.cache is not cache:
+                    continue  # another page was just told that it may not be read
                 one.users += 1
                 held.append(one)
                 stack.callback(cache.subscribe(lambda _: changed()))
@@ -249,8 +288,7 @@ class Account:
         now = time.monotonic()
         for selected, held in list(self._held.items()):
             if not held.users and now - held.used > LINGER:
-                held.task.cancel()
-                del self._held[selected]
+                self._drop(selected)
 
     def watches(self) -> int:
         """How many watches run."""

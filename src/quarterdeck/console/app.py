@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from quarterdeck.console.account import Unreadable, who_is
-from quarterdeck.console.login import COOKIE, SECURE_COOKIE, arrival_of, log_in_routes
+from quarterdeck.console.account import Unanswered, Unreadable, who_is
+from quarterdeck.console.login import arrival_of, log_in_routes
 from quarterdeck.console.pages import (
     baremetal,
     ingress,
@@ -33,6 +33,7 @@ from quarterdeck.console.security import (
     is_own_host,
     is_own_origin,
     safe_next,
+    session_cookie,
 )
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.kube import (
@@ -51,6 +52,8 @@ log = get_logger("console")
 CLEAN_UP_PERIOD = 20.0
 IDENTITY_PERIOD = 60.0
 """Seconds after which the API server is asked again whether it accepts an account."""
+KEEP_ALIVE = 75.0
+"""Seconds for which a connection without a request stays open."""
 OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz")
 """What is answered without a session."""
 TITLES = {
@@ -75,6 +78,7 @@ def make_app(console: Console) -> web.Application:
     )
     app[CONSOLE] = console
     app[release.PAYLOADS] = release.Payloads(console.settings.releases)
+    app[ingress.EXPLAINING] = asyncio.Semaphore(ingress.MAX_EXPLAINED)
     app.on_response_prepare.append(_add_headers)
     app.cleanup_ctx.append(_cleaning)
     app.add_routes(
@@ -109,8 +113,9 @@ async def _every(period: float, work: Callable[[], Any]) -> None:
         await asyncio.sleep(period)
         try:
             await work()
-        except KubeError as error:
-            log.warning("clean-up failed, will try again", error=str(error))
+        except Exception:
+            # Whatever it is: sessions must go on being ended.
+            log.exception("clean-up failed, will try again")
 
 
 async def _check_accounts(console: Console) -> None:
@@ -160,6 +165,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return page
     except BadForm as error:
         return error_page(request, error.status, TITLES[error.status], str(error))
+    except Unanswered as error:
+        return error_page(request, 503, TITLES[503], str(error))
     except Unreadable as error:
         return error_page(request, 403, "You may not see this", str(error))
     except Unauthorized:
@@ -169,7 +176,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return see("/login?why=ended")
     except ApiError as error:
         status = _status(error)
-        return error_page(request, status, TITLES[status], error.message or str(error))
+        title = TITLES.get(status, TITLES[422])
+        return error_page(request, status, title, error.message or str(error))
     except KubeError as error:
         return error_page(request, 503, TITLES[503], str(error))
     except Exception:
@@ -188,7 +196,7 @@ def _status(error: ApiError) -> int:
             return 409
         case Invalid():
             return 422
-    return 429 if error.code == 429 else 503
+    return error.code if 400 <= error.code < 500 else 503
 
 
 @web.middleware
@@ -207,12 +215,12 @@ async def _own_host(request: web.Request, handler: Handler) -> web.StreamRespons
 async def _with_session(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Find the session; without one, continue at the log-in."""
     console = request.app[CONSOLE]
-    for name in (SECURE_COOKIE, COOKIE):
-        if identifier := request.cookies.get(name):
-            session = console.sessions.find(identifier, console.clock())
-            if session is not None and not session.account.ended.is_set():
-                request[SESSION] = session
-                break
+    arrival = arrival_of(request)
+    encrypted = is_encrypted(arrival, behind_tls=console.settings.behind_tls)
+    if identifier := request.cookies.get(session_cookie(arrival.host, encrypted=encrypted)):
+        session = console.sessions.find(identifier, console.clock())
+        if session is not None and not session.account.ended.is_set():
+            request[SESSION] = session
     if SESSION not in request and not request.path.startswith(OPEN_PATHS):
         if request.match_info.http_exception is not None:
             return await handler(request)
@@ -240,7 +248,12 @@ async def _own_origin(request: web.Request, handler: Handler) -> web.StreamRespo
 async def serving(console: Console, ssl_context: Any = None) -> AsyncIterator[tuple[str, int]]:
     """Serve the console while the context lasts; gives its address and port."""
     settings = console.settings
-    runner = web.AppRunner(make_app(console), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        make_app(console),
+        access_log=None,
+        shutdown_timeout=1.0,
+        keepalive_timeout=KEEP_ALIVE,
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.address, settings.port, ssl_context=ssl_context)

@@ -25,6 +25,8 @@ PAUSE = 0.03
 """Seconds for which changes are collected before they are rendered."""
 MAX_QUEUED = 64
 """The updates that a slow viewer may be behind; beyond that it has to connect again."""
+LOOK_PERIOD = 15.0
+"""Seconds after which a page is rendered again without a change: a right may have been revoked."""
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -48,10 +50,13 @@ def updates(before: Fragments, after: Fragments) -> list[Update]:
     return changed + [Update(name, None) for name in before if name not in after]
 
 
-def message(changes: list[Update], state: str) -> bytes:
-    """The changes as one server-sent event; its id is the state after them."""
+def message(changes: list[Update], state: str, event: str = "update") -> bytes:
+    """The changes as one server-sent event; its id is the state after them.
+
+    With the event `whole` they are all fragments: what a viewer has besides is gone.
+    """
     data = msgspec.json.encode(changes).decode()
-    return f"event: update\nid: {state}\ndata: {data}\n\n".encode()
+    return f"event: {event}\nid: {state}\ndata: {data}\n\n".encode()
 
 
 class Feed:
@@ -69,19 +74,26 @@ class Feed:
         self._state = ""
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
+        self._fault: Exception | None = None
 
     @contextlib.asynccontextmanager
     async def viewing(self, seen: str) -> AsyncIterator["asyncio.Queue[bytes | None]"]:
-        """The updates for one viewer, who has a page in the state `seen`; None ends them."""
+        """The updates for one viewer, who has a page in the state `seen`; None ends them.
+
+        Raises what keeps the page from being rendered.
+        """
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
         if self._task is None or self._task.done():
-            self._ready.clear()
-            self._task = asyncio.create_task(self._run(), name="console feed")
+            self._fault, self._ready = None, asyncio.Event()
+            self._task = asyncio.create_task(self._run(self._ready), name="console feed")
         await self._ready.wait()
+        if self._fault is not None:
+            raise self._fault
         self._viewers.add(queue)
         try:
             if seen != self._state:
-                queue.put_nowait(message(updates({}, self._fragments), self._state))
+                whole = message(updates({}, self._fragments), self._state, "whole")
+                queue.put_nowait(whole)
             yield queue
         finally:
             self._viewers.discard(queue)
@@ -89,26 +101,41 @@ class Feed:
                 self._task.cancel()
                 self._task = None
 
-    async def _run(self) -> None:
+    async def _run(self, ready: asyncio.Event) -> None:
+        """Render at each change, until nobody looks or it fails: then all viewers' updates end."""
         try:
-            async with self._account.holding(self._selections, self._changed.set):
-                while True:
-                    self._changed.clear()
-                    await self._render()
-                    self._ready.set()
-                    await self._changed.wait()
-                    await asyncio.sleep(PAUSE)
-        finally:
-            self._ready.set()
-            for queue in self._viewers:
-                _end(queue)
-
-    async def _render(self) -> None:
-        try:
-            after = await self._make()
+            while True:
+                # Entered again and again: a cache that was stopped is not followed any more.
+                async with self._account.holding(self._selections, self._changed.set):
+                    await self._render_for_a_while(ready)
         except (KubeError, Unreadable) as error:
             log.v(4).info("page not rendered", error=str(error))
-            return
+            self._fault = error
+        except Exception as error:
+            log.exception("page not rendered")
+            self._fault = error
+        finally:
+            ready.set()
+            if ready is self._ready:
+                for queue in self._viewers:
+                    _end(queue)
+
+    async def _render_for_a_while(self, ready: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOOK_PERIOD
+        while loop.time() < until:
+            self._changed.clear()
+            await self._render()
+            ready.set()
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+            except TimeoutError:
+                return
+            await asyncio.sleep(PAUSE)
+
+    async def _render(self) -> None:
+        after = await self._make()
         changes = updates(self._fragments, after)
         self._fragments = after
         if not changes:

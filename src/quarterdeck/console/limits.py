@@ -6,7 +6,6 @@ ATTEMPTS = 10
 PERIOD = 60.0
 EVERYBODY = 120
 """The most attempts in a period from all addresses together."""
-MAX_ADDRESSES = 10_000
 
 
 class LogInLimit:
@@ -18,26 +17,30 @@ class LogInLimit:
 
     def wait(self, address: str, now: float) -> float:
         """Seconds until this address may try again; 0 if it may now, and the attempt counts."""
-        own = self._attempts.setdefault(address, deque())
+        own = self._attempts.get(address) or deque()
         waits = (_wait(own, ATTEMPTS, now), _wait(self._all, EVERYBODY, now))
         if longest := max(waits):
             return longest
+        self._forget_old(now)
         own.append(now)
         self._all.append(now)
-        self._forget_old(now)
+        self._attempts[address] = own
         return 0.0
 
+    def __len__(self) -> int:
+        """How many addresses are remembered; never more than `EVERYBODY`."""
+        return len(self._attempts)
+
     def succeeded(self, address: str) -> None:
-        """Forget the attempts of an address that has logged in."""
+        """Forget the attempts of an address that has logged in; they count for all together."""
         self._attempts.pop(address, None)
 
     def _forget_old(self, now: float) -> None:
-        if len(self._attempts) > MAX_ADDRESSES:
-            self._attempts = {
-                address: times
-                for address, times in self._attempts.items()
-                if times and now - times[-1] < PERIOD
-            }
+        self._attempts = {
+            address: times
+            for address, times in self._attempts.items()
+            if times and now - times[-1] < PERIOD
+        }
 
 
 def _wait(times: deque[float], most: int, now: float) -> float:

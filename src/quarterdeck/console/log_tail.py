@@ -25,7 +25,9 @@ TAIL = 60
 KEPT = 200
 MAX_LINE = 4000
 MAX_QUEUED = 256
-_TEXT = re.compile(r"\S+ \[(?P<level>\w+) *\] (?P<event>.*?)(?:\s+(?P<fields>[a-z_]+=.*))?\s*$")
+_TEXT = re.compile(r"\S+ \[(?P<level>\w+) *\] (?P<rest>.*)$")
+# Possessive, and only where blanks begin: a line of nothing but blanks must not take long.
+_BEFORE_FIELDS = re.compile(r"(?<!\s)\s++(?=[a-z_]++=)")
 _VERBOSITY = re.compile(r"\bv=(\d{1,2})\b")
 _KNOWN = ("time", "level", "event", "logger", "timestamp", "msg")
 
@@ -68,7 +70,8 @@ def _text_line(text: str, pod: str, stamp: str) -> LogLine:
     found = _TEXT.match(text)
     if found is None:
         return LogLine(pod=pod, stamp=stamp, time=stamp[11:23], event=text)
-    fields = found["fields"] or ""
+    event, *rest = _BEFORE_FIELDS.split(found["rest"].rstrip(), 1)
+    fields = rest[0] if rest else ""
     verbosity = _VERBOSITY.search(fields)
     level = "debug" if verbosity and int(verbosity[1]) > NORMAL else found["level"]
     return LogLine(
@@ -76,7 +79,7 @@ def _text_line(text: str, pod: str, stamp: str) -> LogLine:
         stamp=stamp,
         level=level,
         time=stamp[11:23],
-        event=found["event"],
+        event=event,
         fields=fields,
     )
 
@@ -126,11 +129,12 @@ class LogTail:
         """The lines for one viewer, as events; the last ones come first."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
         queue.put_nowait(b"event: restart\ndata: {}\n\n")
+        if self._task is None or self._task.done():
+            self.lines.clear()  # they are read again
         if self.lines:
             queue.put_nowait(message(self.lines))
         self._viewers.add(queue)
         if self._task is None or self._task.done():
-            self.lines.clear()
             self._task = asyncio.create_task(self._run(), name="console log")
         try:
             yield queue

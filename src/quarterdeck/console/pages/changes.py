@@ -1,6 +1,7 @@
 """Changes of objects: the patch that makes one, and how it is shown. Pure."""
 
 import difflib
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import yaml
 from quarterdeck.api.meta import Object
 
 FENCE = ("uid", "resourceVersion")
+_RESOURCE_VERSION = re.compile(r"[0-9]{1,19}")
 
 
 class ShownLine(msgspec.Struct, frozen=True):
@@ -34,6 +36,11 @@ def merge_patch(before: Any, after: Any) -> Any:
 def fence(obj: Object) -> Object:
     """The part of a patch by which the server refuses it if the object has changed since."""
     return {name: obj["metadata"][name] for name in FENCE}
+
+
+def is_resource_version(text: str) -> bool:
+    """Whether this can be a resource version, as a form sends it back."""
+    return _RESOURCE_VERSION.fullmatch(text) is not None
 
 
 def compared(before: Any, after: Any) -> list[ShownLine]:

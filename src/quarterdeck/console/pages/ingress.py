@@ -1,5 +1,6 @@
 """Ingress: what each IngressController logs, and a form that changes it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from quarterdeck.console.pages.access_log_form import (
     fields_of,
     logging_of,
 )
-from quarterdeck.console.pages.changes import compared, fence, merge_patch
+from quarterdeck.console.pages.changes import compared, fence, is_resource_version, merge_patch
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
@@ -43,6 +44,9 @@ from quarterdeck.kube import Conflict, Forbidden, Invalid
 
 PLAIN = INGRESS_CONTROLLERS.plain
 CONTROLLERS = Selected(resource=PLAIN)
+MAX_EXPLAINED = 2
+"""How many previews are made at a time: each runs HAProxy."""
+EXPLAINING: web.AppKey[asyncio.Semaphore] = web.AppKey("explaining", asyncio.Semaphore)
 
 
 class ControllerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +132,10 @@ def _key(request: web.Request) -> Key:
     return Key(request.match_info["namespace"], request.match_info["name"])
 
 
+def _patch(key: Key) -> Action:
+    return Action(verb="patch", resource=PLAIN, namespace=key.namespace, name=key.name)
+
+
 async def _controller(account: Account, key: Key) -> Object:
     found: Object | None = (await account.objects(CONTROLLERS)).get(key)
     if found is None:
@@ -139,10 +147,9 @@ def _page(request: web.Request, values: Mapping[str, Any] | None = None) -> Live
     console, account, key = request.app[CONSOLE], request[SESSION].account, _key(request)
 
     async def extra() -> Mapping[str, Any]:
-        change = Action(verb="patch", resource=PLAIN, namespace=key.namespace, name=key.name)
         return {
             "key": key,
-            "may": await rights(account, change=change),
+            "may": await rights(account, change=_patch(key)),
             "destinations": DESTINATIONS,
             "facilities": FACILITIES,
             "empty_requests": EMPTY_REQUESTS,
@@ -192,6 +199,10 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _change(request: web.Request) -> web.StreamResponse:
     form = await form_of(request)
+    # Also before a preview: it runs HAProxy with what the form has.
+    right = await request[SESSION].account.may(_patch(_key(request)))
+    if not right.allowed:
+        raise web.HTTPForbidden(text=right.reason)
     fields = fields_in(form)
     try:
         return await _preview_or_apply(request, form, fields)
@@ -219,7 +230,7 @@ async def _preview_or_apply(
             "metadata": {**fence(live), "resourceVersion": form.get("version", "")},
             "spec": {"logging": merge_patch(before, after)},
         }
-        if not form.get("version", "").isdigit():
+        if not is_resource_version(form.get("version", "")):
             raise BadForm(400, "the form does not say what it is based on; look at the preview")
         await client.patch(PLAIN, key.name, patch, key.namespace, field_manager=FIELD_MANAGER)
         session.say("The access logs are changed. The operator rolls the router out if it has to.")
@@ -246,8 +257,9 @@ async def _explained(request: web.Request, live: Object, logging: Object | None)
     except msgspec.ValidationError as error:
         raise FieldFault("spec.logging", "", str(error)) from None
     explain = request.app[CONSOLE].sources.ingress
-    try:
-        return await explain(typed, request[SESSION].account.client)
-    except Forbidden:
-        # Without the right to read the router's objects there is still the line.
-        return await explain(typed, None)
+    async with request.app[EXPLAINING]:
+        try:
+            return await explain(typed, request[SESSION].account.client)
+        except Forbidden:
+            # Without the right to read the router's objects there is still the line.
+            return await explain(typed, None)

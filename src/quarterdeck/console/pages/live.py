@@ -1,8 +1,8 @@
 """Sends the changes of a page to its viewers, as server-sent events."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 
@@ -15,6 +15,10 @@ from quarterdeck.console.state import SESSION, feeds_of
 HEARTBEAT = 15.0
 """Seconds without a change after which a comment keeps the connection open."""
 MAX_SEEN = 64
+MAX_STREAMS = 50
+"""The most streams of one session at a time."""
+WRITE_TIMEOUT = 30.0
+"""Seconds after which a browser that does not read is given up."""
 
 
 MakePage = Callable[[web.Request], Awaitable[LivePage]]
@@ -37,13 +41,35 @@ async def follow(request: web.Request, page: LivePage) -> web.StreamResponse:
     """Send the page's changes until the browser goes, or the session ends."""
     session = request[SESSION]
     seen = request.headers.get("Last-Event-ID") or request.query.get("seen", "")
-    response = await event_stream(request)
-    async with _feed(session.account, page).viewing(seen[:MAX_SEEN]) as queue:
-        await send_all(response, queue, session)
-    return response
+    return await stream(request, _feed(session.account, page).viewing(seen[:MAX_SEEN]))
 
 
-async def event_stream(request: web.Request) -> web.StreamResponse:
+async def stream(
+    request: web.Request,
+    viewing: AbstractAsyncContextManager[asyncio.Queue[bytes | None]],
+) -> web.StreamResponse:
+    """Answer with what comes through a queue, until None comes or the session ends."""
+    session = request[SESSION]
+    if session.streams >= MAX_STREAMS:
+        raise web.HTTPTooManyRequests(
+            text="This session has too many live pages open. Close some.",
+            headers={"Retry-After": "30"},
+        )
+    session.streams += 1
+    try:
+        async with viewing as queue:
+            response = await _event_stream(request)
+            try:
+                await _send_all(response, queue, session)
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
+            return response
+    finally:
+        session.streams -= 1
+
+
+async def _event_stream(request: web.Request) -> web.StreamResponse:
     """The start of an answer that does not end by itself."""
     response = web.StreamResponse()
     response.content_type = "text/event-stream"
@@ -55,10 +81,10 @@ async def event_stream(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def send_all(
+async def _send_all(
     response: web.StreamResponse, queue: "asyncio.Queue[bytes | None]", session: Session
 ) -> None:
-    """Send what comes through the queue, until None comes or the session ends."""
+    """Send what comes; `TimeoutError` if the browser does not read."""
     ended = asyncio.create_task(session.ended.wait())
     waiting: asyncio.Task[bytes | None] | None = None
     try:
@@ -71,18 +97,21 @@ async def send_all(
                 data, waiting = waiting.result(), None
                 if data is None:
                     return
-                await response.write(data)
+                await _write(response, data)
             elif not ended.done():
-                await response.write(b": still here\n\n")
-        await response.write(b"event: ended\ndata: {}\n\n")
+                await _write(response, b": still here\n\n")
+        await _write(response, b"event: ended\ndata: {}\n\n")
     except ConnectionResetError:
         return
     finally:
         ended.cancel()
         if waiting is not None:
             waiting.cancel()
-        with contextlib.suppress(ConnectionResetError):
-            await response.write_eof()
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(WRITE_TIMEOUT):
+        await response.write(data)
 
 
 def _feed(account: Account, page: LivePage) -> Feed:

@@ -13,7 +13,7 @@ from quarterdeck.api.times import parse_duration
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.log_tail import LogTail, shown
-from quarterdeck.console.pages.live import event_stream, live_routes, send_all
+from quarterdeck.console.pages.live import live_routes, stream
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
     OPERATORS,
@@ -178,7 +178,4 @@ async def _log(request: web.Request) -> web.StreamResponse:
     )
     if not right.allowed:
         raise web.HTTPForbidden(text=right.reason)
-    response = await event_stream(request)
-    async with log_of(session.account).viewing() as queue:
-        await send_all(response, queue, session)
-    return response
+    return await stream(request, log_of(session.account).viewing())

@@ -6,7 +6,7 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 
-_DONE = re.compile(r"(\d+) of (\d+) done")
+_DONE = re.compile(r"(\d{1,9}) of (\d{1,9}) done")
 _WAITING = re.compile(r"waiting on (.+)$", re.DOTALL)
 
 

@@ -1,7 +1,8 @@
 """The release: where an update is, what was skipped and why, and which updates there are."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from quarterdeck.payload.releases import load_release, read_releases
 
 TYPED_VERSION = Selected(resource=CLUSTER_VERSIONS, name="version")
 GATES = Selected(resource=FEATURE_GATES, name="cluster")
+SHELL_SAFE = re.compile(r"[0-9A-Za-z.+-]{1,128}")
 NO_RELEASES = "Start the console with --releases to see the run levels and what was skipped."
 
 
@@ -82,6 +84,12 @@ def offered(version: Object) -> list[OfferedUpdate]:
             )
         )
     return [one for one in found if one.version]
+
+
+def version_to_type(updates: Sequence[OfferedUpdate]) -> str:
+    """The version in the commands to copy; a placeholder if a shell could read it as more. Pure."""
+    version = updates[0].version if updates else ""
+    return version if SHELL_SAFE.fullmatch(version) else "VERSION"
 
 
 def _web_address(url: object) -> str:
@@ -174,7 +182,7 @@ async def _page(request: web.Request) -> LivePage:
         )
         return {"updates": updates, "may": may}
 
-    version = updates[0].version if updates else "VERSION"
+    version = version_to_type(updates)
     return LivePage(
         path="/release",
         title="Release",

@@ -14,6 +14,7 @@ from quarterdeck.api.operators_v1alpha1 import (
 )
 from quarterdeck.console.account import Account, Action, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
+from quarterdeck.console.pages.changes import is_resource_version
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
@@ -252,7 +253,7 @@ async def _approve(request: web.Request) -> web.StreamResponse:
     plan, uid, version = (form.get(name, "") for name in ("plan", "uid", "version"))
     subscription = await session.account.client.get(SUBSCRIPTIONS.plain, key.name, key.namespace)
     reference = (subscription.get("status") or {}).get("installPlanRef") or {}
-    if not plan or plan != reference.get("name") or not version.isdigit() or not uid:
+    if not plan or plan != reference.get("name") or not is_resource_version(version) or not uid:
         raise BadForm(
             409, "the Subscription waits for another InstallPlan now; load the page again"
         )

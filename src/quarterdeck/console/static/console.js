@@ -116,19 +116,39 @@
   const status = document.getElementById("live");
   const show = (text, on) => { if (status) { status.hidden = false; status.textContent = text; status.classList.toggle("on", on); } };
   let source = null;
+  const again = async () => {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(location.pathname, { method: "HEAD" });
+      if (new URL(answer.url).pathname === "/login") { location.assign("/login?why=ended"); return; }
+    } catch { /* not reachable: the next attempt says so */ }
+    connect();
+  };
   const connect = () => {
     if (!document.body.dataset.live || source) return;
     source = new EventSource(document.body.dataset.live);
     source.addEventListener("open", () => show("live", true));
-    source.addEventListener("error", () => show("connecting", false));
-    source.addEventListener("update", (event) => {
-      for (const update of JSON.parse(event.data)) apply(update);
+    source.addEventListener("error", () => {
+      show("connecting", false);
+      // A browser gives up after an answer that is an error: rights were revoked, the server is gone.
+      if (source && source.readyState === EventSource.CLOSED) { source = null; setTimeout(again, 5000); }
+    });
+    const changed = (event) => {
+      const all = JSON.parse(event.data);
+      if (event.type === "whole" && rows) {
+        // What went while nobody told us is not in it.
+        const there = new Set(all.map((one) => one.id));
+        for (const row of [...rows.children]) if (!there.has(row.id)) row.remove();
+      }
+      for (const update of all) apply(update);
       showCounts();
       const at = new URL(document.body.dataset.live, location.href);
       at.searchParams.set("seen", event.lastEventId);
       document.body.dataset.live = at.pathname + at.search;
       document.body.dataset.updates = String(Number(document.body.dataset.updates || 0) + 1);
-    });
+    };
+    source.addEventListener("whole", changed);
+    source.addEventListener("update", changed);
     source.addEventListener("ended", () => { source.close(); location.assign("/login?why=ended"); });
   };
   const disconnect = () => { if (source) { source.close(); source = null; } };

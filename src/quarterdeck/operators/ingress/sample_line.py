@@ -17,6 +17,7 @@ import msgspec
 
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.haproxy.access_log_lines import access_log_lines
+from quarterdeck.haproxy.check import bare_environment
 
 TIMEOUT = 10.0
 """Seconds until no line is expected any more."""
@@ -74,6 +75,7 @@ async def _haproxy(log: AccessLog, directory: Path, program: str) -> AsyncIterat
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
+        env=bare_environment(),
     )
     try:
         yield
