@@ -151,6 +151,14 @@ def test_up_says_what_runs_and_where(running: Local) -> None:
     assert running.status() == before
 
 
+def test_up_with_a_console_says_how_to_start_one_beside_a_cluster_that_runs(
+    running: Local,
+) -> None:
+    result = running.run("up", "--foreground", "--console")
+    assert result.returncode == 0
+    assert "quarterdeck console --one-time-link --kubeconfig=" in result.stdout
+
+
 def test_progress_on_a_terminal(running: Local) -> None:
     """On a terminal the steps are drawn by rich, and the command ends as well as elsewhere."""
     assert "starting etcd and the API server" in running.drawn
