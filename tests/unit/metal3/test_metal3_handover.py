@@ -7,6 +7,7 @@ import pytest
 
 from quarterdeck.api.config_v1 import Infrastructure
 from quarterdeck.api.meta import Object
+from quarterdeck.cli.handover import as_facts
 from quarterdeck.metal3.handover import (
     Decision,
     Ownership,
@@ -229,3 +230,10 @@ def test_the_advice_for_a_cluster(
     assert advice in status.advice
     assert bool(status.advice) is bool(advice)
     assert status_of("None", found, running, reported).advice == ""
+
+
+def test_a_field_manager_cannot_forge_a_fact() -> None:
+    metadata = {"managedFields": [{"manager": "x\nmanaged by  nobody"}]}
+    live = {"metadata": metadata, "spec": {"template": {}}}
+    found = status_of("Bare\nMetal", live, [], [])
+    assert len(as_facts(found).splitlines()) == 7
