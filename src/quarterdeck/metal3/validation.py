@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from quarterdeck.api.metal3_v1alpha1 import ProvisioningNetwork, ProvisioningSpec
-from quarterdeck.metal3.network import Address, Network, address_in, has_network, network_in, range_in
+from quarterdeck.metal3.network import (
+    Address,
+    Network,
+    address_in,
+    has_network,
+    network_in,
+    range_in,
+)
 
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}")
 """A name of a network interface in Linux: at most 15 characters; these are the usual ones."""
