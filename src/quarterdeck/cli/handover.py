@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
-from quarterdeck.cli.output import Output, output_option, show, table
+from quarterdeck.cli.output import Output, output_option, readable, show, table
 
 if TYPE_CHECKING:
     from quarterdeck.metal3.inspect import HandoverStatus
@@ -113,6 +113,7 @@ def as_story(row: "Row") -> str:
 
 def as_facts(found: "HandoverStatus") -> str:
     """The status for people."""
+    found = readable(found)
     facts = {
         "platform": found.platform,
         "metal3": "is there" if found.deployment else "is not there",

@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.cluster import with_kubectl
 from quarterdeck.cli.durations import Duration
-from quarterdeck.cli.output import Output, errors_in_one_line, output_option, show, table
+from quarterdeck.cli.output import Output, errors_in_one_line, output_option, readable, show, table
 
 if TYPE_CHECKING:
     from quarterdeck.api.meta import Key
@@ -125,6 +125,7 @@ def set_(
 
 def as_table(view: "LevelView") -> str:
     """The log level as a table row, and below it why it is ignored."""
+    view = readable(view)
     header = ("LEVEL", "VERBOSITY", "IN FORCE", "UNTIL", "THEN")
     in_force = "yes" if view.in_force else "no"
     row = (view.level, str(view.verbosity), in_force, view.until or "-", view.then or "-")
@@ -138,6 +139,7 @@ def as_table(view: "LevelView") -> str:
 
 def as_sentence(before: "LevelView", view: "LevelView") -> str:
     """The new level, when it expires, and the level before."""
+    before, view = readable(before), readable(view)
     text = f"log level {view.level} (verbosity {view.verbosity}) is in force"
     if view.until:
         text += f" until {view.until}, then {view.then}"
@@ -166,6 +168,7 @@ def _set_hosted(
 
 def as_steps(view: "HostedLevelView") -> str:
     """A table of the steps of a hosted cluster's level, and below it where it stopped."""
+    view = readable(view)
     text = table(("STEP", "OBJECT", "LEVEL"), [(it.kind, it.name, it.level) for it in view.steps])
     if view.because:
         return f"{text}\nit stopped at the {view.stopped_at}: {view.because}"

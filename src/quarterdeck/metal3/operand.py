@@ -148,7 +148,7 @@ class Operand:
         self._announce_roll_out(found, made)
         if "status" not in made:
             return State(Reason.SYNCING, APPLYING)
-        state = progress(made, self._pods.all(), ran_with=self._ran_with)
+        state = progress(made, self._pods.all(), self._now(), ran_with=self._ran_with)
         self._ran_with = made["spec"] if state.reason is Reason.COMPLETE else None
         return state
 

@@ -7,8 +7,11 @@ nothing, and leaves metal3 as it is: a platform that changes by mistake must not
 database.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+
+import msgspec
 
 from quarterdeck.api.config_v1 import INFRASTRUCTURES
 from quarterdeck.api.meta import Key
@@ -24,8 +27,18 @@ from quarterdeck.status import Report, Reporter
 
 RETRY_SECONDS = 5.0
 """How long to wait after a read that failed."""
+LOOK_PERIOD = timedelta(seconds=10)
+"""How often to look whether everything can be read, and for how long that may be so."""
+NUMBER = re.compile("[0-9]+")
 STARTING = State(Reason.SYNCING, APPLYING)
 """The state on bare metal before the first reconcile."""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """What cannot be read, and since when."""
+
+    since: datetime
+    text: str
 
 
 class Metal3Part:
@@ -50,6 +63,8 @@ class Metal3Part:
         self._decide = decide
         self._report = report
         self._state = STARTING
+        self._now = manager.now
+        self._trouble: Trouble | None = None
         to_only = to_singleton(PROVISIONING_KEY)
         watches = [*self._operand.watches, *(Watch(read.source, to_only) for read in reads)]
         self._group.add(
@@ -67,6 +82,7 @@ class Metal3Part:
         else:
             self._group.stop()
             self._state = STARTING
+        self._reporter.refresh_report()
         return DONE
 
     async def _reconcile(self, _: Key) -> Result:
@@ -81,12 +97,38 @@ class Metal3Part:
             self._reporter.refresh_report()
             raise
         self._reporter.refresh_report()
-        failed = self._state.reason is Reason.CANNOT_READ
-        return Result(requeue_after=RETRY_SECONDS) if failed else DONE
+        if self._state.reason is Reason.CANNOT_READ:
+            return Result(requeue_after=RETRY_SECONDS)
+        if self._state.valid_until is None:
+            return DONE
+        left = (self._state.valid_until - self._now()).total_seconds()
+        return Result(requeue_after=max(1.0, left))
 
-    def _reported(self, _: datetime) -> Report:
-        return self._report(self._platform, self._state)
+    def _reported(self, now: datetime) -> Report:
+        """The report, which is made again soon on bare metal: no event tells of a lost watch."""
+        if not isinstance(self._platform, BareMetal):
+            return self._report(self._platform, self._state)
+        self._trouble = later_trouble(self._trouble, self._group.trouble, now)
+        report = self._report(self._platform, reported_state(self._state, self._trouble, now))
+        return msgspec.structs.replace(report, valid_until=now + LOOK_PERIOD)
 
     @property
     def _platform(self) -> Platform:
         return platform_of(self._infrastructures.get(INFRASTRUCTURE_KEY))
+
+
+def later_trouble(before: Trouble | None, text: str, now: datetime) -> Trouble | None:
+    """The trouble at a later look. Pure. A text that only counts seconds on stays as it was."""
+    if not text:
+        return None
+    if before is None:
+        return Trouble(now, text)
+    is_same = NUMBER.sub("", before.text) == NUMBER.sub("", text)
+    return before if is_same else Trouble(before.since, text)
+
+
+def reported_state(state: State, trouble: Trouble | None, now: datetime) -> State:
+    """The state, or that something cannot be read, if that lasts. Pure."""
+    if trouble is None or now - trouble.since < LOOK_PERIOD:
+        return state
+    return State(Reason.CANNOT_READ, trouble.text)

@@ -1,5 +1,6 @@
 """The states of metal3, as the operator that manages it reports them."""
 
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
@@ -22,7 +23,7 @@ class Reason(StrEnum):
     STANDING_DOWN = "StandingDown"
     """The other operator manages metal3."""
     CANNOT_READ = "CannotRead"
-    """It is not known who manages metal3."""
+    """It is not known who manages metal3, or what metal3 needs."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -30,3 +31,5 @@ class State(msgspec.Struct, frozen=True):
 
     reason: Reason
     message: str
+    valid_until: datetime | None = None
+    """When another state is due although nothing changes; None if there is no such time."""

@@ -12,13 +12,22 @@ from urllib.parse import urlsplit
 import msgspec
 
 from quarterdeck.api.metal3_v1alpha1 import ProvisioningNetwork, ProvisioningSpec
-from quarterdeck.metal3.network import address_in, has_network, network_in, range_in
+from quarterdeck.metal3.network import (
+    Address,
+    Network,
+    address_in,
+    has_network,
+    network_in,
+    range_in,
+)
 
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}")
 """A name of a network interface in Linux: at most 15 characters; these are the usual ones."""
 URL = re.compile(r"[A-Za-z0-9._~:/?@%&=+,\[\]-]{0,2048}")
 """What a URL may have: nothing that a shell or Kubernetes, which replaces `$(NAME)`, could read."""
 USER = re.compile("//[^/?#]*@")
+SCHEME = re.compile("[A-Za-z]{1,10}://")
+DIGITS = re.compile("[0-9a-zA-Z%]*")
 CHECKSUM = re.compile("sha256=[0-9a-fA-F]{64}")
 COMPRESSED_IMAGES = (".qcow2.gz", ".qcow2.xz")
 LONGEST_IPV6_NETWORK = 64
@@ -57,27 +66,53 @@ def url_names_a_checked_image(spec: ProvisioningSpec) -> Fault | None:
     field, url = "provisioningOSDownloadURL", spec.provisioning_os_download_url or ""
     if not url:
         return Fault(field, url, "name the image of the operating system")
-    # This message has more readers than the Provisioning.
-    shown = USER.sub("//…@", url)
+    shown = _without_secrets(url)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         return Fault(field, shown, "write a URL")
-    if shown != url:
+    if USER.search(url):
         return Fault(field, shown, "leave user and password out: Deployments show the URL")
     if not URL.fullmatch(url):
         remedy = "write a URL without a fragment; percent-encode blanks and special characters"
         return Fault(field, shown, remedy)
     if parts.scheme not in ("http", "https") or not host:
-        return Fault(field, url, "use http or https, with a host")
+        return Fault(field, shown, "use http or https, with a host")
     if not parts.path.endswith(COMPRESSED_IMAGES):
-        return Fault(field, url, f"name a file that ends with {' or '.join(COMPRESSED_IMAGES)}")
+        return Fault(field, shown, f"name a file that ends with {' or '.join(COMPRESSED_IMAGES)}")
     # As it is written: the program that downloads the image does not decode it.
     checksums = [one for one in parts.query.split("&") if one.startswith("sha256=")]
     if len(checksums) != 1 or not CHECKSUM.fullmatch(checksums[0]):
-        return Fault(field, url, "add ?sha256= with the 64 hexadecimal digits of its checksum")
+        return Fault(field, shown, "add ?sha256= with the 64 hexadecimal digits of its checksum")
     return None
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password, fragment, and the values of its query, but for the checksum.
+
+    A message has more readers than the Provisioning. A password may have any character, also one
+    that ends the host's part of a URL.
+    """
+    scheme = SCHEME.match(url)
+    begin = scheme[0] if scheme else ""
+    rest = url.removeprefix(begin)
+    user, at, after = rest.rpartition("@")
+    if at:
+        begin += "…@"
+        # It is part of a password, or of a query.
+        rest = "…" if "?" in user or "#" in user else after
+    rest, fragment, _ = rest.partition("#")
+    path, mark, query = rest.partition("?")
+    shown = "&".join(map(_without_value, query.split("&")))
+    return f"{begin}{path}{mark}{shown if mark else ''}{'#…' if fragment else ''}"
+
+
+def _without_value(parameter: str) -> str:
+    name, equals, value = parameter.partition("=")
+    if not equals:
+        return "…" if name else ""
+    return parameter if name == "sha256" and DIGITS.fullmatch(value) else f"{name}=…"
 
 
 def interface_is_named(spec: ProvisioningSpec) -> Fault | None:
@@ -134,13 +169,19 @@ def ip_is_that_of_a_host(spec: ProvisioningSpec) -> Fault | None:
     address, network = address_in(value), network_in(spec.provisioning_network_cidr or "")
     if address is None or network is None or address not in network:
         return None
-    ends = [network.network_address] if network.num_addresses > 2 else []
-    if ends and network.version == 4:
-        ends.append(network.broadcast_address)
     special = address.is_multicast or address.is_loopback or address.is_unspecified
-    if address not in ends and not special:
+    if address not in _ends(network) and not special:
         return None
     return Fault("provisioningIP", value, f"pick the address of a host in {network}")
+
+
+def _ends(network: Network) -> list[Address]:
+    """The addresses that no host has: the network's own and, in IPv4, its broadcast."""
+    if network.num_addresses <= 2:
+        return []
+    if network.version == 4:
+        return [network.network_address, network.broadcast_address]
+    return [network.network_address]
 
 
 def ip_outside_dhcp_range(spec: ProvisioningSpec) -> Fault | None:
@@ -169,6 +210,8 @@ def dhcp_range_is_in_the_network(spec: ProvisioningSpec) -> Fault | None:
         return Fault(field, value, f"pick addresses in {network}")
     if found[0].version != found[1].version or int(found[0]) > int(found[1]):
         return Fault(field, value, "write the lower address first")
+    if network is not None and any(address in _ends(network) for address in found):
+        return Fault(field, value, f"pick the addresses of hosts in {network}")
     return None
 
 

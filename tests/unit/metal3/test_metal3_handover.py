@@ -1,5 +1,6 @@
 """Who manages metal3: the table, the states of a roll-out, and the advice for a cluster."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -7,6 +8,8 @@ import pytest
 
 from quarterdeck.api.config_v1 import Infrastructure
 from quarterdeck.api.meta import Object
+from quarterdeck.api.times import format_time
+from quarterdeck.cli.handover import as_facts
 from quarterdeck.metal3.handover import (
     Decision,
     Ownership,
@@ -16,10 +19,12 @@ from quarterdeck.metal3.handover import (
 )
 from quarterdeck.metal3.inspect import status_of
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
+from quarterdeck.metal3.part import later_trouble, reported_state
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, UnknownPlatform, platform_of
 from quarterdeck.metal3.progress import progress
-from quarterdeck.metal3.state import Reason
+from quarterdeck.metal3.state import Reason, State
 
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINE, CLAIMED, BOTH, NEITHER = (
     Ownership(machine_api=True, baremetal=False),
     Ownership(machine_api=False, baremetal=True),
@@ -159,17 +164,69 @@ def pod(*, reason: str, field: str = "containerStatuses", **metadata: Any) -> Ob
     ],
 )
 def test_the_state_of_a_roll_out(found: Object, pods: list[Object], reason: Reason) -> None:
-    assert progress(found, pods).reason is reason
+    assert progress(found, pods, NOW).reason is reason
+
+
+def container(restarts: int, state: Object, *, ran: float, ago: float) -> Object:
+    """A container whose run before lasted for these minutes, and ended these minutes ago."""
+    ended = NOW - timedelta(minutes=ago)
+    run = {"startedAt": format_time(ended - timedelta(minutes=ran)), "exitCode": 1}
+    last = {"terminated": run | {"finishedAt": format_time(ended)}}
+    return {"name": "metal3-httpd", "restartCount": restarts, "state": state, "lastState": last}
+
+
+DONE = {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T11:59:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "crashes"),
+    [
+        pytest.param("containerStatuses", container(3, {}, ran=1, ago=1), True, id="it runs"),
+        pytest.param("containerStatuses", container(3, {}, ran=9, ago=9), True, id="for minutes"),
+        pytest.param("containerStatuses", container(2, {}, ran=1, ago=1), False, id="seldom yet"),
+        pytest.param("containerStatuses", container(9, {}, ran=1, ago=10), False, id="long ago"),
+        pytest.param("containerStatuses", container(9, {}, ran=60, ago=1), False, id="it ran long"),
+        pytest.param("containerStatuses", container(3, DONE, ran=1, ago=9), True, id="it ended"),
+        pytest.param("initContainerStatuses", container(3, {}, ran=1, ago=1), True, id="first"),
+        pytest.param(
+            "initContainerStatuses", container(3, DONE, ran=1, ago=1), False, id="first, and done"
+        ),
+    ],
+)
+def test_a_container_that_runs_between_two_crashes_still_crashes(
+    field: str, one: Object, crashes: bool
+) -> None:
+    """Otherwise the operator would be Degraded and not, with each restart."""
+    pods = [{"metadata": {"ownerReferences": [REPLICA_SET]}, "status": {field: [one]}}]
+    state = progress(deployment(**READY), pods, NOW)
+    assert state.reason is (Reason.CRASH_LOOPING if crashes else Reason.COMPLETE)
+    if crashes:
+        assert state.valid_until is not None
+        assert NOW < state.valid_until <= NOW + timedelta(minutes=10)
+        after = progress(deployment(**READY), pods, state.valid_until)
+        assert after.reason is Reason.COMPLETE
+
+
+def test_what_cannot_be_read_for_long_is_reported_and_counts_no_seconds() -> None:
+    state, later = State(Reason.COMPLETE, "fine"), NOW + timedelta(seconds=10)
+    first = later_trouble(None, "could not follow secrets for 61 s: no", NOW)
+    assert reported_state(state, first, NOW) == state, "caches fill for a moment"
+    second = later_trouble(first, "could not follow secrets for 71 s: no", later)
+    said = State(Reason.CANNOT_READ, "could not follow secrets for 61 s: no")
+    assert reported_state(state, second, later) == said
+    third = later_trouble(second, "waiting for pods: forbidden", later)
+    assert reported_state(state, third, later).message == "waiting for pods: forbidden"
+    assert reported_state(state, later_trouble(third, "", later), later) == state
 
 
 def test_an_annotation_is_no_roll_out() -> None:
     """The generation rises with it; a changed spec is one, and so is a pod that is not ready."""
     annotated = deployment(**READY, observedGeneration=1)
     spec = annotated["spec"]
-    assert progress(annotated, [], ran_with=spec).reason is Reason.COMPLETE
-    assert progress(annotated, [], ran_with={**spec, "replicas": 2}).reason is Reason.SYNCING
+    assert progress(annotated, [], NOW, ran_with=spec).reason is Reason.COMPLETE
+    assert progress(annotated, [], NOW, ran_with={**spec, "replicas": 2}).reason is Reason.SYNCING
     not_ready = deployment(**{**READY, "availableReplicas": 0}, observedGeneration=1)
-    assert progress(not_ready, [], ran_with=spec).reason is Reason.SYNCING
+    assert progress(not_ready, [], NOW, ran_with=spec).reason is Reason.SYNCING
 
 
 def infrastructure(status: Object) -> Infrastructure:
@@ -229,3 +286,10 @@ def test_the_advice_for_a_cluster(
     assert advice in status.advice
     assert bool(status.advice) is bool(advice)
     assert status_of("None", found, running, reported).advice == ""
+
+
+def test_a_field_manager_cannot_forge_a_fact() -> None:
+    metadata = {"managedFields": [{"manager": "x\nmanaged by  nobody"}]}
+    live = {"metadata": metadata, "spec": {"template": {}}}
+    found = status_of("Bare\nMetal", live, [], [])
+    assert len(as_facts(found).splitlines()) == 7

@@ -197,6 +197,18 @@ def test_a_good_configuration_has_no_faults(spec: ProvisioningSpec) -> None:
             "lower",
             id="a range backwards",
         ),
+        pytest.param(
+            {"provisioning_dhcp_range": "172.30.20.0,172.30.20.2"},
+            "provisioningDHCPRange",
+            "hosts in",
+            id="a range with the network's own address",
+        ),
+        pytest.param(
+            {"provisioning_dhcp_range": "172.30.20.200,172.30.20.255"},
+            "provisioningDHCPRange",
+            "hosts in",
+            id="a range with the broadcast address",
+        ),
     ],
 )
 def test_a_bad_value_is_named_with_its_field_and_a_remedy(
@@ -259,6 +271,30 @@ def test_a_url_that_another_program_could_read_differently_is_refused(
     assert found.field == "provisioningOSDownloadURL"
     assert remedy in found.remedy
     assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:secret@h/os", "http://…@h/os"),
+        ("http://me:sec/secret@h/os", "http://…@h/os"),
+        ("http://me:sec@secret@h/os", "http://…@h/os"),
+        ("http://me:secret?secret@h/os", "http://…@…"),
+        ("http://me:secret#secret@h/os", "http://…@…"),
+        ("me:secret@h/os", "…@h/os"),
+        ("http://h/os?token=secret", "http://h/os?token=…"),
+        ("http://h/os?token=a@secret&x=secret", "http://…@…"),
+        ("http://h/os?secret&sha256=12ab", "http://h/os?…&sha256=12ab"),
+        ("http://h/os?sha256=12;token=secret", "http://h/os?sha256=…"),
+        ("http://h/os?sha256=12&a=secret=secret", "http://h/os?sha256=12&a=…"),
+        ("http://h/os?sha256=12#secret", "http://h/os?sha256=12#…"),
+        ("http://h/os#secret", "http://h/os#…"),
+    ],
+)
+def test_the_secrets_in_a_url_are_not_shown(url: str, shown: str) -> None:
+    """The conditions and events have more readers than the Provisioning."""
+    (found,) = faults(changed(MANAGED, provisioning_os_download_url=url))
+    assert found.value == shown
 
 
 @pytest.mark.parametrize(

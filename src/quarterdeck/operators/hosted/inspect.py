@@ -161,6 +161,8 @@ def _level_in_file(config_map: Object | None) -> str:
     """The level in the ConfigMap's file, as it is shown."""
     text = ((config_map or {}).get("data") or {}).get(CONFIG_KEY, "")
     expected = CLUSTER_VERSION_OPERATORS
+    if not text.endswith("\n"):
+        return INVALID  # it may be incomplete
     match list(decode_yaml(text)):
         case [
             Document(

@@ -44,6 +44,7 @@ from quarterdeck.operators.staleness.explain import CANNOT_ANSWER
 from quarterdeck.operators.staleness.gauges import Gauges
 from quarterdeck.operators.staleness.grace import Grace
 from quarterdeck.operators.staleness.leases import named_leases
+from quarterdeck.operators.staleness.pauses import Pauses
 from quarterdeck.operators.staleness.publish import Publisher
 from quarterdeck.operators.staleness.published import key_for
 from quarterdeck.operators.staleness.pulse import Pulse, Standing, refuses_all_writes
@@ -100,7 +101,8 @@ class Checker:
         self._sightings = Sightings(keep_upgradeable_false=settings.keep_upgradeable_false)
         self._renewals = Renewals(manager)
         self._known: dict[str, Decision] = {}
-        self._pulse = Pulse(manager, self._grace, self._standing, publisher.write)
+        self._pauses = Pauses(settings.interval.total_seconds())
+        self._pulse = Pulse(manager, self._grace, self._standing, self._reached, publisher.write)
         manager.add_task("pulse", self._pulse.run, always=True)
         self._cache.subscribe(self._remember)
 
@@ -139,8 +141,9 @@ class Checker:
     def _verdict_in(self, name: str, decision: Decision) -> float:
         """The seconds until the verdict on a challenged operator can be written."""
         if isinstance(decision, LookAgain):
-            return (decision.at - self._manager.now()).total_seconds()
-        return self._sightings.wait(name, self._manager.clock(), self._settings.interval)
+            due = (decision.at - self._manager.now()).total_seconds()
+            return max(due, self._pauses.left(name, self._manager.clock()))
+        return self._budget(name)
 
     def _trouble(self) -> str:
         limit = self._manager.watch_grace_period
@@ -172,26 +175,44 @@ class Checker:
                 return Result(requeue_after=wait)
             return await self._carry_out(key.name)
         self._denied.pop(key.name, None)
+        self._pauses.forget(key.name)
         if leases and isinstance(decision, Nothing):
             return Result(
                 requeue_after=min(RECHECK_PERIOD, self._settings.interval.total_seconds())
             )
         return self._after(decision)
 
-    def _wait_for_grace(self, *, verdict: bool = False) -> float:
-        clock, wall = self._manager.clock(), self._manager.wall().timestamp()
+    def _reached(self) -> float:
+        """Since when there was no outage; now in an outage."""
         # A request may succeed while the watch is still in back-off. One that is only reopened is
         # no outage: it may happen again and again.
         lost = self._cache.lost_for > SHORT_OUTAGE
-        reached = clock if lost else self._cache.watched_since
-        return self._grace.left(clock, wall, reached, verdict=verdict)
+        return self._manager.clock() if lost else self._cache.watched_since
+
+    def _wait_for_grace(self, verdict_on: str | None = None) -> float:
+        """The seconds until a write, or a verdict on this operator, is allowed; 0 if it is now."""
+        clock, wall, reached = (
+            self._manager.clock(),
+            self._manager.wall().timestamp(),
+            self._reached(),
+        )
+        if verdict_on is None:
+            return self._grace.left(clock, wall, reached)
+        challenged = self._sightings.marked_since(verdict_on, clock)
+        return self._grace.left(clock, wall, reached, verdict=True, challenged=challenged)
 
     def _wait_to_write(self, name: str, decision: Write) -> float:
         """The seconds until this write to the object is allowed; 0 if it is now."""
-        budget = self._sightings.wait(name, self._manager.clock(), self._settings.interval)
+        budget = self._budget(name)
         if self._server_decides():
             return budget
-        return max(self._wait_for_grace(verdict=isinstance(decision, Verdict)), budget)
+        return max(self._wait_for_grace(name if isinstance(decision, Verdict) else None), budget)
+
+    def _budget(self, name: str) -> float:
+        """The seconds until the next write to the object, whatever it is, is allowed."""
+        clock = self._manager.clock()
+        written = self._sightings.wait(name, clock, self._settings.interval)
+        return max(written, self._pauses.left(name, clock))
 
     def _server_decides(self) -> bool:
         """Whether our own writes have been refused for so long that only a verdict can tell.
@@ -219,9 +240,9 @@ class Checker:
         # The machine may have slept, or the server been away, while we waited for the answers.
         if wait := self._wait_to_write(name, decision):
             return Result(requeue_after=wait)
-        if self._server_decides() and await self._pulse.accepts_writes():
-            # Just now: operators have not answered yet.
-            return Result(requeue_after=self._wait_for_grace(verdict=True))
+        if self._server_decides() and not await self._pulse.refuses_writes(name):
+            # Any more: operators have not answered yet.
+            return Result(requeue_after=max(1.0, self._wait_for_grace(name)))
         # Noted before the request: the server may carry out a request whose answer is lost.
         began = self._manager.clock()
         self._sightings.note_write(name, began)
@@ -242,12 +263,15 @@ class Checker:
                 self._denied.setdefault(name, (began, why))
                 self._sightings.write_refused(name, began)
             if why or refuses_object(error):
+                if why is None:
+                    self._pauses.refused(name, began)
                 later = self._refused(obj, decision, error)
                 if later.state is CheckState.CHALLENGED:
                     self._known[name] = later
                 return self._after(later)
             raise
         self._denied.clear()
+        self._pauses.forget(name)
         alive = decision.evidence.alive
         log.v(2).info(
             LOG_MESSAGES[type(decision)],
@@ -335,6 +359,7 @@ class Checker:
         self._gauges.forget(name)
         self._sightings.forget(name)
         self._renewals.forget(name)
+        self._pauses.forget(name)
         self._known.pop(name, None)
         self._denied.pop(name, None)
 

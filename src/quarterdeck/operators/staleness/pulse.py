@@ -42,15 +42,17 @@ class Pulse:
         manager: Manager,
         grace: Grace,
         standing: Callable[[], Standing | None],
+        reached: Callable[[], float],
         write: Callable[[], Awaitable[None]],
     ) -> None:
         """`standing` returns the challenge with the first verdict; `write` changes something.
 
-        `write` raises `KubeError` if the server does not accept it.
+        `reached` is as in `Grace`. `write` raises `KubeError` if the server does not accept it.
         """
         self._manager = manager
         self._grace = grace
         self._standing = standing
+        self._reached = reached
         self._write = write
         self._unanswered = 0
         self.trouble = ""
@@ -63,29 +65,34 @@ class Pulse:
                 standing = self._standing()
                 if standing is None or not self._is_due(standing):
                     self.trouble = ""
-                    self._grace.pulse(self._manager.clock(), self._manager.wall().timestamp())
+                    self._grace.pulse(*self._clocks())
                 elif self._unanswered < MAX_UNANSWERED:
                     self._unanswered += 1
                     tasks.create_task(self._ask(standing), name="pulse")
                 await asyncio.sleep(PULSE_PERIOD)
 
-    async def accepts_writes(self) -> bool | None:
-        """Whether the server accepts a write now; None if that cannot be told."""
+    async def refuses_writes(self, name: str) -> bool:
+        """Whether the server refuses every write now; note what it does.
+
+        If it refuses only ours, this cannot be told: then it counts that it answers a read of the
+        ClusterOperator `name`.
+        """
         try:
             await self._write()
         except KubeError as error:
-            if not refuses_all_writes(error):
-                return None
-            self._failed(error)
-            self._grace.refused(self._manager.clock())
-            return False
-        self._note_accepted()
-        return True
+            if refuses_all_writes(error):
+                self._failed(error)
+                self._grace.refused(self._manager.clock())
+                return True
+            if not await self._answers(name):
+                return False
+        self.trouble = ""
+        self._grace.accepted(*self._clocks())
+        return False
 
     async def _ask(self, standing: Standing) -> None:
         try:
-            if await self.accepts_writes() is None and await self._answers(standing.name):
-                self._note_accepted()
+            await self.refuses_writes(standing.name)
         finally:
             self._unanswered -= 1
 
@@ -104,9 +111,8 @@ class Pulse:
             return False
         return True
 
-    def _note_accepted(self) -> None:
-        self.trouble = ""
-        self._grace.accepted(self._manager.clock(), self._manager.wall().timestamp())
+    def _clocks(self) -> tuple[float, float, float]:
+        return self._manager.clock(), self._manager.wall().timestamp(), self._reached()
 
     def _failed(self, error: KubeError) -> None:
         self.trouble = str(error)[:200]

@@ -105,6 +105,11 @@ class Sightings:
             return 0.0
         return max(0.0, memory.written + interval.total_seconds() - clock)
 
+    def marked_since(self, name: str, clock: float) -> float:
+        """Since when all conditions are marked; `clock` if they are not."""
+        memory = self._seen.get(name)
+        return clock if memory is None or memory.all_marked is None else memory.all_marked
+
     def forget(self, name: str) -> None:
         """Drop the record of an object that is gone."""
         self._seen.pop(name, None)

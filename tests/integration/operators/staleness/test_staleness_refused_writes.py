@@ -101,6 +101,28 @@ def test_a_dead_operator_does_not_hide_behind_a_server_that_operators_can_write_
     assert list(verdicts(process)) == ["dead"]
 
 
+@pytest.mark.slow
+def test_a_server_that_is_back_and_refuses_our_own_entry_gets_a_grace_period(
+    plane: ControlPlane, start: StartOperator, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    """All writes were refused for longer than the interval, while a challenge stood."""
+    board = Board(plane)
+    challenged(board, start, "asked")
+    proxy.inject(Answer(500), verb="patch", times=None)
+    kubeconfig = proxy.write_kubeconfig(tmp_path / "proxied")
+    process = start("--interval=3s", f"--grace={GRACE:g}s", f"--kubeconfig={kubeconfig}")
+    process.logged("caches synced")
+    # The server has decided, against the verdict.
+    written = "clusteroperators/status"
+    eventually(lambda: proxy.count(verb="patch", resource=written), "a verdict is tried", 90)
+    proxy.clear()
+    proxy.inject(Answer(403), verb="patch", resource="configmaps", times=None)
+    again = time.time()
+    eventually(lambda: board.marks("asked") == ["verdict"] * 4, "it is given up", 90)
+    process.logged("verdict written")
+    assert verdicts(process)["asked"] - again > GRACE - 1
+
+
 @pytest.mark.soak
 def test_a_dead_operator_does_not_hide_behind_a_server_that_fails_now_and_then(
     plane: ControlPlane, start: StartOperator, proxy: FaultProxy, tmp_path: Path

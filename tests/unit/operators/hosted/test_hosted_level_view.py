@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.cli.log_level import as_steps
+from quarterdeck.cli.log_level import as_steps, as_table
 from quarterdeck.cli.main import cli
-from quarterdeck.operators.hosted.desired import desired_config_map
+from quarterdeck.operators.cluster_version.log_level.request import LevelView
+from quarterdeck.operators.hosted.desired import CONFIG_KEY, desired_config_map
 from quarterdeck.operators.hosted.inspect import HostedLevelView, LevelObjects, level_view
 from quarterdeck.operators.hosted.names import labels
 
@@ -143,3 +144,30 @@ def test_wrong_words_are_a_usage_error(words: list[str], said: str) -> None:
     result = CliRunner().invoke(cli, ["log-level", *words])
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+FORGED = "no\nHostedCluster   clusters/harbour   Trace\x1b[2J"
+
+
+def test_a_message_cannot_forge_a_row() -> None:
+    """Who may write a condition decides its text."""
+    text = as_steps(view(cluster("Debug", OperatorConfigurationApplied=FORGED), None, None))
+    assert len(text.splitlines()) == 5
+    assert r"no\nHostedCluster" in text
+    assert "\x1b" not in text
+    level = LevelView(
+        level="Debug",
+        verbosity=4,
+        in_force=False,
+        generation=1,
+        observed_generation=1,
+        ignored_because=FORGED,
+    )
+    assert len(as_table(level).splitlines()) == 3
+
+
+def test_a_file_that_may_be_incomplete_is_invalid() -> None:
+    whole = desired_config_map(plane("TraceAll"))
+    cut = whole | {"data": {CONFIG_KEY: whole["data"][CONFIG_KEY].removesuffix("All\n")}}
+    objects = LevelObjects(cluster=cluster("Trace"), plane=plane("Trace"), config_map=cut)
+    assert levels(level_view(objects)) == ["Trace", "Trace", "invalid"]

@@ -110,6 +110,99 @@ def test_a_write_that_is_refused_to_an_operator_starts_the_waiting_anew() -> Non
     assert server.grace.refused_for(server.clock) == 0
 
 
+def test_a_refused_verdict_needs_a_grace_period_of_its_own() -> None:
+    """Our own writes may be refused for another reason, and so hide that all are."""
+    server = Served()
+    server.serve([True] * PULSES * 2)
+    assert server.left == 0
+    server.grace.refused(server.clock, again=True)
+    assert server.left == SECONDS
+    server.serve([True] * PULSES)
+    assert server.left > 0
+    server.serve([True])
+    assert server.left == 0
+
+
+def test_a_server_that_is_back_after_long_gets_a_grace_period() -> None:
+    """Although a challenge stood all the time, and a verdict was to be tried all the same."""
+    server = Served()
+    server.serve([True] * PULSES * 2)
+    server.serve([False] * PULSES * 10)
+    assert server.grace.refused_for(server.clock) > SECONDS * 9
+    server.serve([True])
+    assert server.grace.refused_for(server.clock) == 0
+    assert server.left == SECONDS
+
+
+def test_writes_before_the_challenge_do_not_count_for_it() -> None:
+    """Another operator, to which nothing can be written, may have been asked all the time."""
+    server = Served()
+    server.serve([True] * PULSES * 10)
+    asked = server.clock
+    server.serve([True] * 2 + [False] * 3 + [True])
+
+    def left() -> float:
+        return server.grace.left(server.clock, server.clock, verdict=True, challenged=asked)
+
+    assert server.left == 0, "the other operator has had its time"
+    assert left() == SECONDS
+    server.serve([True] * PULSES)
+    assert left() == 0
+
+
+DAY = 24 * 3600
+
+
+@pytest.mark.parametrize("standstill", [5.5, 6.0, 20.0, 29.0])
+@pytest.mark.parametrize("period", [6.0, 22.0, 28.0, 30.5, 36.0, 40.0])
+def test_standstills_again_and_again_do_not_hide_a_dead_operator(
+    standstill: float, period: float
+) -> None:
+    """For a day, after each of them: the challenge may be written soon."""
+    grace, clock, last, longest = Grace(SECONDS, 0, 0), 0.0, 0.0, 0.0
+    while clock < DAY:
+        worked = 0.0
+        while worked < period:
+            worked += PULSE_PERIOD
+            clock += PULSE_PERIOD
+            grace.pulse(clock, clock)
+            if grace.left(clock, clock) == 0:
+                longest, last = max(longest, clock - last), clock
+        clock += standstill
+        grace.pulse(clock, clock)
+    assert longest < 6 * (SECONDS + standstill)
+
+
+@pytest.mark.parametrize("period", [6.0, 22.0, 26.0, 32.0, 36.0, 40.0])
+@pytest.mark.parametrize("lost", [2.0, 8.0, 20.0])
+def test_a_watch_that_is_lost_again_and_again_does_not_hide_a_dead_operator(
+    lost: float, period: float
+) -> None:
+    grace, clock, last, longest = Grace(SECONDS, 0, 0), 0.0, 0.0, 0.0
+    while clock < DAY:
+        begin, reached = clock, clock
+        while clock < begin + lost + period:
+            clock += PULSE_PERIOD
+            reached = clock if clock <= begin + lost else reached
+            grace.pulse(clock, clock, reached)
+            if reached < clock and grace.left(clock, clock, reached) == 0:
+                longest, last = max(longest, clock - last), clock
+    assert longest < 6 * (SECONDS + lost)
+
+
+def test_after_a_long_outage_nobody_is_asked_for_a_grace_period() -> None:
+    grace = Grace(SECONDS, 0, 0)
+    for second in range(2, 400, 2):
+        grace.pulse(second, second, second if 200 < second < 300 else 0)
+    assert grace.left(400, 400, 300) == 0
+    for second in range(400, 500, 2):
+        grace.pulse(second, second, second)
+    for second in range(500, 530, 2):
+        grace.pulse(second, second, 499)
+        assert grace.left(second, second, 499) > 0
+    assert grace.left(530, 530, 499) == 0
+
+
 @given(st.lists(st.booleans(), max_size=200), st.sampled_from([4.0, 10.0, 30.0]))
 def test_whatever_a_server_does_a_verdict_follows_enough_accepted_writes(
     answers: list[bool], seconds: float

@@ -2,8 +2,8 @@
 
 Operators die, answer all, answer in part, change their mind; three checkers look, wait with their
 plan in hand, write, are refused, start again; the clock goes on and jumps; the storage is full for
-a while and refuses every write. The API server is the model in `model.py`, which an integration
-test compares with a real one.
+a while and refuses every write; the checkers stand still, and lose their watches. The API server is
+the model in `model.py`, which an integration test compares with a real one.
 """
 
 from datetime import timedelta
@@ -98,6 +98,7 @@ class Machine(RuleBasedStateMachine):
         self.writes: list[float] = []
         self.restarts: list[float] = []
         self.graces = [Grace(GRACE, 0, 0) for _ in range(3)]
+        self.reached = 0.0  # the end of the last outage of the watches
         self.full_since: float | None = None
         self.last_full = (-1000.0, -1000.0)  # the last time in which the storage was full
         self.alive = True
@@ -123,11 +124,21 @@ class Machine(RuleBasedStateMachine):
     def pulse(self, grace: Grace) -> None:
         """As in `pulse.py`; a challenge of this interval is always about to end in a verdict."""
         if not all(map(is_marked, self.can_be_marked())):
-            grace.pulse(self.clock, self.clock)
+            grace.pulse(self.clock, self.clock, self.reached)
         elif self.full_since is None:
-            grace.accepted(self.clock, self.clock)
+            grace.accepted(self.clock, self.clock, self.reached)
         else:
             grace.refused(self.clock)
+
+    @rule(seconds=st.floats(0, 1.5 * P))
+    def the_checkers_stand_still(self, seconds: float) -> None:
+        self.server.pass_time(seconds)
+        self.forward += seconds
+        self.clock += seconds
+
+    @rule()
+    def the_watches_are_lost_for_a_moment(self) -> None:
+        self.reached = self.clock
 
     @rule()
     def the_storage_is_full_or_has_space_again(self) -> None:
@@ -250,7 +261,10 @@ class Machine(RuleBasedStateMachine):
         self.plans[number] = None
         decision, version = plan
         grace, verdict = self.graces[number], isinstance(decision, Verdict)
-        waits = grace.left(self.clock, self.clock, verdict=verdict)
+        challenged = self.memories[number].marked_since("it", self.clock)
+        waits = grace.left(
+            self.clock, self.clock, self.reached, verdict=verdict, challenged=challenged
+        )
         if self.memories[number].wait("it", self.clock, INTERVAL):
             return
         if waits and grace.refused_for(self.clock) <= P:
@@ -289,9 +303,12 @@ class Machine(RuleBasedStateMachine):
         self.memories[number].record(self.server.get(), self.server.now, self.clock)
         self.restarts.append(self.clock)
 
-    @rule()
-    def a_dead_operator_is_found(self) -> None:
-        """Within two intervals and one look, from when the clock is past all that is stamped."""
+    @rule(trouble=st.sampled_from(["none", "standstills", "lost watches"]))
+    def a_dead_operator_is_found(self, trouble: str) -> None:
+        """Within two intervals and one look, from when the clock is past all that is stamped.
+
+        Also if the checkers stand still, or lose their watches, once in each grace period.
+        """
         self.alive = False
         if self.full_since is not None:
             self.the_storage_is_full_or_has_space_again()
@@ -307,10 +324,18 @@ class Machine(RuleBasedStateMachine):
         limit = 2 * P + 5 if undisturbed else 3 * P + 4
         # A refused write counts as one, because its answer may be lost.
         limit += P + GRACE
-        for _ in range(int(ahead) + limit):
+        if trouble != "none":
+            limit += 2 * GRACE
+        for second in range(int(ahead) + limit):
             self.a_checker_looks(0)
             self.a_checker_writes(0)
             self.time_passes(1)
+            if second % (GRACE - 1) or trouble == "none":
+                continue
+            if trouble == "standstills":
+                self.the_checkers_stand_still(6)
+            else:
+                self.the_watches_are_lost_for_a_moment()
         if self.can_be_marked():
             assert self.decide(0).state is CheckState.STALE
         assert all(one["status"] == "Unknown" for one in self.can_be_marked())

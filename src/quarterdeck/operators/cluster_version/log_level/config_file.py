@@ -32,6 +32,14 @@ class InvalidConfigFile(Exception):  # noqa: N818 - reads as what it is
 
 def level_in(data: bytes) -> str:
     """The level that the file asks for; `InvalidConfigFile` if it is not a configuration."""
+    level = _level_of(data)
+    if not data.endswith(b"\n"):
+        # `Trace` may be the beginning of `TraceAll`.
+        raise InvalidConfigFile("the last line has no end: write all of it, and a line break")
+    return level
+
+
+def _level_of(data: bytes) -> str:
     manifest = _manifest(data)
     for field, found, wanted in _fixed_fields(manifest):
         if found != wanted:

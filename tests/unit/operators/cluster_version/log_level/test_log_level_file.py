@@ -80,7 +80,7 @@ def test_a_manifest_asks_for_its_level(level: str) -> None:
         "spec": {"operatorLogLevel": level, "later": 1},
         "status": {"observedGeneration": 3},
     }
-    assert level_in(json.dumps(manifest).encode()) == level
+    assert level_in(f"{json.dumps(manifest)}\n".encode()) == level
 
 
 @pytest.mark.parametrize("spec", ["spec: {}", "spec: {operatorLogLevel: ''}"])
@@ -97,6 +97,8 @@ REFUSED = [
     pytest.param(f"{NAMED}spec:".encode(), "spec: None", id="truncated in its spec"),
     pytest.param(f"{NAMED}spec:\n  operatorLogLevel:".encode(), "None: choose", id="no value yet"),
     pytest.param(asking("Trac").encode(), "'Trac': choose one of Normal", id="no level"),
+    pytest.param(asking("TraceAll")[:-4].encode(), "no end: write all", id="half a level"),
+    pytest.param(asking("Trace")[:-1].encode(), "no end: write all", id="no line break"),
     pytest.param(asking("[Trace]").encode(), "['Trace']: choose", id="a list"),
     pytest.param(asking("{").encode(), "line 6: not YAML", id="no YAML"),
     pytest.param(asking("a: b: c").encode(), "line 5", id="no YAML either"),
@@ -299,7 +301,7 @@ MANIFESTS = st.fixed_dictionaries(
 CONTENTS = (
     st.binary(max_size=200)
     | st.text(max_size=200).map(lambda text: text.encode(errors="surrogatepass"))
-    | MANIFESTS.map(lambda value: json.dumps(value).encode())
+    | MANIFESTS.map(lambda value: f"{json.dumps(value)}\n".encode())
     | st.builds(
         lambda start, end: asking("TraceAll").encode()[start:end],
         st.integers(0, 100),
@@ -318,17 +320,14 @@ def test_no_content_is_more_than_refused(content: bytes) -> None:
     assert said in LEVELS or (": " in said and "\n" not in said)
 
 
-@given(st.integers(0, len(asking("Debug")) - 1))
-def test_a_truncated_file_is_refused_until_its_last_word(end: int) -> None:
-    """Only what is left out after the level may be missing."""
-    text = asking("Debug")[:end]
-    if text.endswith("Debug"):
-        assert level_in(text.encode()) == "Debug"
-        return
-    with pytest.raises(InvalidConfigFile):
-        level_in(text.encode())
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_truncated_file_is_refused_wherever_it_ends(level: str) -> None:
+    """The beginning of TraceAll is Trace."""
+    for end in range(len(asking(level))):
+        with pytest.raises(InvalidConfigFile):
+            level_in(asking(level)[:end].encode())
 
 
 def test_the_largest_file_is_as_large_as_a_config_map() -> None:
     manifest = asking("Debug").encode()
-    assert level_in(manifest + b"#" * (MAX_BYTES - len(manifest))) == "Debug"
+    assert level_in(manifest + b"#" * (MAX_BYTES - len(manifest) - 1) + b"\n") == "Debug"
