@@ -40,7 +40,8 @@ def main() -> None:
         assert not loaded.findings, loaded.findings[:3]
     package = loaded.catalog.packages["p1"]
     began = time.monotonic()
-    entry = next_entry(package.channels["c"], "p1.v1.1.0", parse_version("1.1.0"))
+    channel, version = package.channels["c"], parse_version("1.1.0")
+    entry = next_entry(channel, "p1.v1.1.0", version, package.bundles)
     assert entry is not None
     installable(package.bundles[entry.name])
     resolved = time.monotonic() - began

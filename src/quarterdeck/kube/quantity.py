@@ -6,6 +6,9 @@ from fractions import Fraction
 _FORM = re.compile(
     r"^(?P<number>[+-]?(\d+\.?\d*|\.\d+))(?P<suffix>[eE][+-]?\d+|[KMGTPE]i|[numkMGTPE]?)$"
 )
+_LONGEST = 64
+"""A longer text is no quantity here: to compute with long numbers is slow."""
+_LARGEST_EXPONENT = 100
 _SUFFIXES = {
     "": Fraction(1),
     **{s: Fraction(1, 1000**n) for n, s in enumerate("mun", start=1)},
@@ -35,13 +38,19 @@ _FIELDS = frozenset({"sizeLimit", "divisor", "averageValue"})
 
 
 def parse_quantity(text: str | int | float) -> Fraction | None:
-    """The value; None for text that is not a quantity."""
-    match = _FORM.match(str(text))
+    """The value; None for text that is not a quantity, or one of absurd length or exponent."""
+    if isinstance(text, int) and text.bit_length() > _LONGEST * 4:
+        return None  # Its text alone could take seconds.
+    shown = str(text)
+    match = _FORM.match(shown) if len(shown) <= _LONGEST else None
     if match is None:
         return None
     suffix = match["suffix"]
     if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
-        return Fraction(match["number"]) * Fraction(10) ** int(suffix[1:])
+        exponent = int(suffix[1:])
+        if abs(exponent) > _LARGEST_EXPONENT:
+            return None
+        return Fraction(match["number"]) * Fraction(10) ** exponent
     return Fraction(match["number"]) * _SUFFIXES[suffix]
 
 

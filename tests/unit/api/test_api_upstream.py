@@ -252,6 +252,8 @@ CATALOG_DIFFERENCES = {
     ("CatalogSource", "spec.directory", "only here"): "a catalog in a directory is ours",
     ("InstallPlan", "spec.bundleDigest", "only here"): "ties an approval to what was approved",
     ("InstallPlan", "spec.replaces", "only here"): "ties an InstallPlan to one hop",
+    ("InstallPlan", "spec.clusterServiceVersionNames", "minItems"): "a plan is for one version",
+    ("InstallPlan", "spec.clusterServiceVersionNames", "maxItems"): "as above",
     (
         "InstallPlan",
         "spec.generation",

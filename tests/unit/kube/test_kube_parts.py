@@ -186,6 +186,13 @@ def test_not_a_quantity(text: str) -> None:
     assert parse_quantity(text) is None
 
 
+@pytest.mark.parametrize("text", ["1e101", "1e-101", "1E999999999", "1" * 65, 10**100])
+def test_absurd_quantities_are_none(text: str | int) -> None:
+    """To compute with them would take very long."""
+    assert parse_quantity(text) is None
+    assert parse_quantity("1e100") == 10**100
+
+
 @given(st.integers(0, 10**12))
 def test_a_quantity_in_thousandths_is_the_same(number: int) -> None:
     assert parse_quantity(f"{number}m") == Fraction(number, 1000)

@@ -134,6 +134,10 @@ class ClusterServiceVersionStatus(Part):
     message: str | None = None
     """The reason for people, with details."""
 
+    installed_as: str | None = None
+    """The ServiceAccount of the OperatorGroup as which it was installed last. While it is set,
+    nothing is installed without an OperatorGroup. Absent if the operator installed it itself."""
+
     observed_generation: Annotated[int | None, number(minimum=0)] = None
     """The `metadata.generation` that was last acted on."""
 

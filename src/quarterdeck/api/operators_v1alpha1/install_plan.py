@@ -5,7 +5,7 @@ from typing import Annotated
 from quarterdeck.api.conditions import Conditions
 from quarterdeck.api.custom_resource import CATEGORY, SELF_MANAGED, Column, CustomResource
 from quarterdeck.api.meta import Part, TypedObject, always
-from quarterdeck.api.schema import number
+from quarterdeck.api.schema import items, number
 
 
 class InstallPlanSpec(Part):
@@ -17,7 +17,7 @@ class InstallPlanSpec(Part):
     approved: bool
     """Whether it may be installed. Set it to true to approve."""
 
-    cluster_service_version_names: tuple[str, ...]
+    cluster_service_version_names: Annotated[tuple[str, ...], items(min_items=1, max_items=1)]
     """The ClusterServiceVersion to install; always one."""
 
     source: str | None = None
@@ -43,6 +43,10 @@ class InstallPlanStatus(Part):
 
     message: str | None = None
     """The reason of the phase, for people."""
+
+    installed_as: str | None = None
+    """The ServiceAccount of the OperatorGroup as which it was carried out. Absent if the operator
+    did so itself."""
 
     observed_generation: Annotated[int | None, number(minimum=0)] = None
     """The `metadata.generation` that was last acted on."""

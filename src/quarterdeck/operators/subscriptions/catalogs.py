@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -29,8 +29,12 @@ from quarterdeck.status import set_condition
 
 SHOWN_FINDINGS = 5
 TOO_LARGE = "TooLarge"
-MAX_BYTES = 256 << 20
-"""The most bytes of all catalogs in memory; users can create CatalogSources in their namespaces."""
+MAX_HOME = 128 << 20
+"""The most bytes in memory of the catalogs of the operator's own namespace, reserved for them."""
+MAX_OTHERS = 128 << 20
+"""The most bytes of the catalogs of all other namespaces, where users create CatalogSources."""
+MAX_NAMESPACE = 32 << 20
+"""The most bytes of the catalogs of one of those namespaces."""
 
 
 class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,18 +158,29 @@ class Catalogs:
             more = len(loaded.errors) - len(shown)
             text = "\n".join([*shown, *([f"and {more} more"] if more else [])])
             return CatalogState(fingerprint=fingerprint, reason="InvalidCatalog", message=text)
-        size = loaded.catalog.size
-        if size + self._bytes_without(key) > MAX_BYTES:
-            message = (
-                f"with its {size >> 20} MiB all catalogs would have more than "
-                f"{MAX_BYTES >> 20} MiB in memory; make it smaller, or delete another one"
-            )
+        others = {other: state.size for other, state in self._states.items() if other != key}
+        message = too_large(key, loaded.catalog.size, others, self._manager.home.namespace)
+        if message:
             return CatalogState(fingerprint=fingerprint, reason=TOO_LARGE, message=message)
         return CatalogState(fingerprint=fingerprint, catalog=loaded.catalog)
 
-    def _bytes_without(self, key: Key) -> int:
-        """The bytes of all other catalogs."""
-        return sum(state.size for other, state in self._states.items() if other != key)
+
+def too_large(key: Key, size: int, others: Mapping[Key, int], home: str) -> str:
+    """Why a catalog of that size has no place beside the others; empty if it has one."""
+    same = size + sum(one for other, one in others.items() if other.namespace == key.namespace)
+    foreign = size + sum(one for other, one in others.items() if other.namespace != home)
+    limits = [(f"the catalogs of the namespace {key.namespace}", same, MAX_NAMESPACE)]
+    if key.namespace == home:
+        limits = [(f"the catalogs of the namespace {home}", same, MAX_HOME)]
+    else:
+        limits.append((f"all catalogs outside the namespace {home}", foreign, MAX_OTHERS))
+    for which, total, limit in limits:
+        if total > limit:
+            return (
+                f"with its {size >> 20} MiB {which} would have more than {limit >> 20} MiB in "
+                "memory; make it smaller, or delete another one"
+            )
+    return ""
 
 
 def unusable(reason: str, message: str) -> CatalogState:

@@ -42,7 +42,7 @@ def setup(manager: Manager, settings: Settings) -> None:
         writes=["create", "patch", "delete", "status", "finalizer"],
     )
     groups = manager.objects(OPERATOR_GROUPS, indexes=by_namespace, writes=["status"])
-    targets = Targets(manager, groups)
+    targets = Targets(manager, groups, csvs, plans)
     add_group_status(manager, targets)
     definitions = manager.objects(CRDS, OURS, writes=["ensure"])
     writers = writers_of(manager, csvs)
@@ -72,6 +72,7 @@ def setup(manager: Manager, settings: Settings) -> None:
         impersonated,
         targets,
         subscriptions,
+        plans,
         definitions,
         reports,
         subscriber.controller.wake,

@@ -27,36 +27,50 @@ class CannotInstall(Exception):  # noqa: N818 - reads as what it is
 class Definitions:
     """Checks and writes the definitions of bundles."""
 
-    def __init__(self, definitions: Objects[Object], csvs: Objects[ClusterServiceVersion]) -> None:
+    def __init__(
+        self, definitions: Objects[Object], csvs: Objects[ClusterServiceVersion], home: str
+    ) -> None:
+        """Let the catalogs of the namespace `home` have any definition that a bundle brought."""
         self._definitions = definitions
         self._csvs = csvs
+        self._home = home
 
     def check(self, definition: Object, bundle: Bundle, source: Key, namespace: str) -> None:
         """Refuse to change a definition of another operator, by whatever name it goes."""
         name = definition["metadata"]["name"]
         live = self._definitions.get(Key("", name))
-        if live is None:
+        if live is None or self._wins(source, live):
             return
         owner = _annotation(live, PACKAGE)
         if owner != bundle.package:
             raise CannotInstall(
                 f"CustomResourceDefinition {name} belongs to the package {owner or 'of another'}"
             )
-        # Any catalog can have a package of this name.
+        # Any catalog can have a package of this name, also when nobody uses the first one any more.
         catalog = _annotation(live, CATALOG)
+        if catalog == str(source):
+            return
         users = self._users_elsewhere(name, namespace)
-        if users and catalog != str(source):
+        if users or _namespace(catalog) not in ("", source.namespace):
+            use = f", and {users[0]} uses it" if users else ""
             raise CannotInstall(
-                f"CustomResourceDefinition {name} is from the CatalogSource {catalog}, and "
-                f"{users[0]} uses it; install this operator from that CatalogSource"
+                f"CustomResourceDefinition {name} is from the CatalogSource {catalog}{use}; "
+                "install this operator from that CatalogSource, or let an administrator delete "
+                "the CustomResourceDefinition, and all objects of the kind with it"
             )
 
+    def _wins(self, source: Key, live: Object | None) -> bool:
+        """Whether this is a catalog of the cluster, and the definition from one of a namespace."""
+        recorded = _namespace(_annotation(live, CATALOG))
+        return source.namespace == self._home and recorded not in ("", self._home)
+
     def _users_elsewhere(self, definition: str, namespace: str) -> list[str]:
-        """The ClusterServiceVersions of other namespaces that own the definition."""
+        """The ClusterServiceVersions of other namespaces that own the definition, and work."""
         return sorted(
             str(key_of(csv))
             for csv in self._csvs.all()
             if csv.metadata.namespace != namespace
+            and csv.status.phase == "Succeeded"
             and any(one.name == definition for one in csv.spec.customresourcedefinitions.owned)
         )
 
@@ -65,7 +79,8 @@ class Definitions:
         name = definition["metadata"]["name"]
         live = self._definitions.get(Key("", name))
         newest = parse_version(_annotation(live, PACKAGE_VERSION))
-        if newest is not None and newest > bundle.version:
+        is_newer = newest is not None and newest > bundle.version
+        if is_newer and not self._wins(source, live):
             return  # A newer version of the operator is in another namespace.
         with _foreign_definition(name):
             await self._definitions.ensure(desired_definition(definition, bundle, source))
@@ -114,3 +129,7 @@ def desired_definition(definition: Object, bundle: Bundle, source: Key) -> Objec
 def _annotation(live: Object | None, name: str) -> str:
     found: str = ((live or {"metadata": {}})["metadata"].get("annotations") or {}).get(name, "")
     return found
+
+
+def _namespace(catalog: str) -> str:
+    return catalog.partition("/")[0]

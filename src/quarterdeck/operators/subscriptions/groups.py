@@ -1,6 +1,6 @@
 """The namespaces that the operators of a namespace watch, by its OperatorGroup. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -8,6 +8,7 @@ from quarterdeck.api.operators_v1 import OperatorGroup
 from quarterdeck.api.operators_v1alpha1 import InstallMode
 from quarterdeck.controller import InvalidSpec
 from quarterdeck.controller.selection import selector_in
+from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +59,33 @@ def target_of(
     namespace: str,
     groups: Sequence[OperatorGroup],
     labels: Mapping[str, Mapping[str, str]],
+    accounts: Collection[str] = (),
 ) -> Target | GroupFault:
-    """The target of the operators in a namespace; `labels` are those of all namespaces."""
+    """The target of the operators in a namespace; `labels` are those of all namespaces.
+
+    `accounts` are those as which something was installed in the namespace until now.
+    """
     if len(groups) > 1:
         names = ", ".join(sorted(group.metadata.name for group in groups))
         message = f"the namespace has several OperatorGroups: {names}; delete all but one"
         return GroupFault("TooManyOperatorGroups", message)
+    if not groups and accounts:
+        # It may be gone for a moment only, and what the account was refused would be granted.
+        message = (
+            f"operators were installed as the ServiceAccount {min(accounts)}, and there is no "
+            "OperatorGroup; create it again, or one without serviceAccountName"
+        )
+        return GroupFault("NoOperatorGroup", message)
     if not groups:
         return Target(namespace=namespace, namespaces=(namespace,))
     (group,) = groups
+    account = group.spec.service_account_name or ""
+    if account and not is_object_name(account):
+        message = (
+            f"OperatorGroup {group.metadata.name}: spec.serviceAccountName: {account[:100]!r} "
+            f"is no name; {NAME_REMEDY}"
+        )
+        return GroupFault("InvalidOperatorGroup", message)
     try:
         namespaces = targets(group, labels)
     except InvalidSpec as error:
@@ -78,7 +97,7 @@ def target_of(
         namespace=namespace,
         namespaces=namespaces or (),
         group=group.metadata.name,
-        account=group.spec.service_account_name or "",
+        account=account,
     )
 
 

@@ -21,6 +21,7 @@ from quarterdeck.operators.subscriptions.install.desired import (
     desired_deployment,
     named_deployments,
 )
+from quarterdeck.operators.subscriptions.install.targets import accounts_of
 from quarterdeck.operators.subscriptions.render import CannotRender, Rendering, rendered
 from quarterdeck.operators.subscriptions.resolve import current_csv
 from quarterdeck.operators.subscriptions.subscription_status import UPGRADE_WARNING
@@ -99,7 +100,7 @@ async def approve(client: Client, namespace: str, name: str) -> Approval:
         )
     return Approval(
         plan=plan.metadata.name,
-        csv=plan.spec.cluster_service_version_names[0],
+        csv=next(iter(plan.spec.cluster_service_version_names), ""),
         warning=warning.message if warning else "",
         was_approved=plan.spec.approved,
     )
@@ -131,7 +132,8 @@ async def _installed(client: Client, subscription: Subscription) -> _Installed:
         one["metadata"]["name"]: one["metadata"].get("labels") or {}
         for one in (await client.list(NAMESPACES)).items
     }
-    target = target_of(namespace, groups, labels)
+    plans = (await client.list(INSTALL_PLANS, namespace)).items
+    target = target_of(namespace, groups, labels, accounts_of(csvs, plans))
     if isinstance(target, GroupFault):
         raise CannotRender(target.message)
     try:

@@ -97,9 +97,12 @@ def to_csv(obj: Object) -> Iterable[Key]:
     return () if owner is None else (owner,)
 
 
-def plan_name(subscription: str, uid: str, csv: str, digest: str) -> str:
-    """The name of the InstallPlan for one bundle: the same at each attempt."""
-    return f"install-{subscription[:40].rstrip('-.')}-{short_hash([uid, csv, digest])}"
+def plan_name(
+    subscription: str, uid: str, csv: str, digest: str, *, source: Key, replaces: str
+) -> str:
+    """The name of the InstallPlan for one step: the same at each attempt."""
+    identity = [uid, csv, digest, str(source), replaces]
+    return f"install-{subscription[:40].rstrip('-.')}-{short_hash(identity)}"
 
 
 def namespace_of(obj: TypedObject | Object) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1 import OperatorGroup
@@ -30,7 +32,7 @@ from quarterdeck.operators.subscriptions.catalog.installable import (
 )
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
 from quarterdeck.operators.subscriptions.definitions import CannotInstall, Definitions
-from quarterdeck.operators.subscriptions.groups import GroupFault
+from quarterdeck.operators.subscriptions.groups import GroupFault, Target
 from quarterdeck.operators.subscriptions.install.desired import desired_service, without_nulls
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
@@ -70,7 +72,7 @@ class Plans:
         self._plans = plans
         self._subscriptions = subscriptions
         self._csvs = writers.csvs
-        self._definitions = Definitions(definitions, writers.csvs)
+        self._definitions = Definitions(definitions, writers.csvs, manager.home.namespace)
         self._find_bundle = find_bundle
         watches = [Watch(plans), Watch(targets.groups, self._of_namespace)]
         self.controller = Controller("install-plan", self._reconcile, watches, workers=4)
@@ -126,6 +128,7 @@ class Plans:
         source = Key(plan.spec.source_namespace or "", plan.spec.source or "")
         for one in content.definitions:
             self._definitions.check(one, bundle, source, key.namespace)
+        await self._remember(plan, target)
         writers = await self._impersonated.writers(target)
         wanted = desired_csv(content, key.namespace, subscription, plan)
         await self._rehearse(wanted, content, bundle, source, writers)
@@ -137,6 +140,14 @@ class Plans:
         for service in content.services:
             await writers.services.ensure(desired_service(csv, service))
         return True
+
+    async def _remember(self, plan: InstallPlan, target: Target) -> None:
+        """Record as which account it is carried out, before the first write as that account."""
+        account = target.account or None
+        live = self._plans.get(key_of(plan)) or plan
+        if account != live.status.installed_as:
+            status = msgspec.structs.replace(live.status, installed_as=account)
+            await self._plans.set_status(live, status)
 
     async def _rehearse(
         self, csv: Object, content: Installable, bundle: Bundle, source: Key, writers: Writers
@@ -239,6 +250,7 @@ def desired_status(plan: InstallPlan, phase: str, message: str, now: datetime) -
     return InstallPlanStatus(
         phase=phase,
         message=message or None,
+        installed_as=plan.status.installed_as,
         observed_generation=plan.metadata.generation,
         conditions=set_condition(plan.status.conditions, installed, now),
     )

@@ -68,6 +68,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     adopt: ClusterServiceVersion | None = None
     """A ClusterServiceVersion without a Subscription, which this one takes over."""
     step: Step | None = None
+    following: Step | None = None
+    """The step, also while it waits: somebody can approve its plan meanwhile."""
     failure: Failure | None = None
     at_head: bool = False
     waits: bool = False
@@ -194,12 +196,13 @@ def _next(
     current: ClusterServiceVersion, source: Key, bundles: Mapping[str, Bundle], channel: Channel
 ) -> Decision:
     name = current.metadata.name
-    entry = next_entry(channel, name, parse_version(current.spec.version or ""))
+    entry = next_entry(channel, name, parse_version(current.spec.version or ""), bundles)
     if entry is None or entry.name not in bundles:
         return Decision(current=current, at_head=is_head(channel, name))
+    made = _step(current, source, bundles[entry.name])
     if current.status.phase != "Succeeded":
-        return Decision(current=current, waits=True)
-    return _step(current, source, bundles[entry.name])
+        return Decision(current=current, following=made.following, waits=True)
+    return made
 
 
 def _step(current: ClusterServiceVersion | None, source: Key, bundle: Bundle) -> Decision:
@@ -209,4 +212,4 @@ def _step(current: ClusterServiceVersion | None, source: Key, bundle: Bundle) ->
         return Decision(current=current, failure=Failure(reason="NotInstallable", message=message))
     replaces = current.metadata.name if current else ""
     step = Step(source=source, bundle=bundle, content=content, replaces=replaces)
-    return Decision(current=current, step=step)
+    return Decision(current=current, step=step, following=step)

@@ -203,7 +203,15 @@ class Subscriber:
 
 def _wanted_name(subscription: Subscription, step: Step) -> str:
     meta = subscription.metadata
-    return plan_name(meta.name, meta.uid, step.bundle.name, step.bundle.digest)
+    bundle = step.bundle
+    return plan_name(
+        meta.name,
+        meta.uid,
+        bundle.name,
+        bundle.digest,
+        source=step.source,
+        replaces=step.replaces,
+    )
 
 
 def desired_plan(subscription: Subscription, step: Step, name: str) -> Object:

@@ -7,7 +7,6 @@ import msgspec
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.operators_v1alpha1 import (
-    ClusterServiceVersion,
     ConfigEntry,
     InstallPlan,
     InstallPlanReference,
@@ -65,7 +64,10 @@ def desired_status(
     installed = current.metadata.name if current else None
     conditions = subscription.status.conditions
     wanted = list(_conditions(subscription, progress))
-    judged = (*OWN_TYPES, *(CONFIG_TYPES if _is_judged(progress, current) else ()))
+    is_judged = _is_judged(subscription, progress)
+    judged = [*OWN_TYPES, *(CONFIG_TYPES if is_judged else ())]
+    if decision.failure is not None and pending is not None:
+        judged.remove(UPGRADE_WARNING)  # It is not known, and the plan can still be approved.
     names = {one[0] for one in wanted}
     conditions = remove_conditions(conditions, [type_ for type_ in judged if type_ not in names])
     for type_, reason, message in wanted:
@@ -79,27 +81,36 @@ def desired_status(
         conditions = set_condition(conditions, made, now)
     return SubscriptionStatus(
         current_csv=(
-            pending.spec.cluster_service_version_names[0] if pending is not None else installed
+            next(iter(pending.spec.cluster_service_version_names), installed)
+            if pending is not None
+            else installed
         ),
         installed_csv=installed,
         state=_state(decision, pending),
         install_plan_ref=_reference(plan) or subscription.status.install_plan_ref,
-        observed_generation=subscription.metadata.generation,
+        observed_generation=(
+            subscription.metadata.generation
+            if is_judged
+            else subscription.status.observed_generation
+        ),
         conditions=conditions,
     )
 
 
-def _is_judged(progress: Progress, current: ClusterServiceVersion | None) -> bool:
-    """Whether the two conditions of the config follow from what is known now."""
-    return progress.report is not None or current is None
+def _is_judged(subscription: Subscription, progress: Progress) -> bool:
+    """Whether the installer has looked at this config, with the installed version."""
+    if progress.decision.current is None:
+        return True
+    report = progress.report
+    return report is not None and report.generation == subscription.metadata.generation
 
 
 def _state(decision: Decision, pending: InstallPlan | None) -> str | None:
     if pending is not None:
         return "UpgradeFailed" if pending.status.phase == "Failed" else "UpgradePending"
-    if decision.step is not None:
+    if decision.step is not None or decision.waits:
         return "UpgradeAvailable"
-    if decision.current is None:
+    if decision.current is None or decision.failure is not None or not decision.at_head:
         return None
     return "AtLatestKnown"
 
@@ -137,14 +148,14 @@ def _conditions(subscription: Subscription, progress: Progress) -> Iterator[Want
                 yield "InstallPlanPending", "RequiresApproval", message
             case _:
                 yield "InstallPlanPending", "Installing", f"InstallPlan {plan.metadata.name} runs"
-    if decision.step is not None and decision.current is not None:
-        following = named_deployments(decision.step.content.typed)
+    if decision.following is not None and decision.current is not None:
+        following = named_deployments(decision.following.content.typed)
         now = named_deployments(decision.current)
         if warnings := upgrade_warnings(subscription.spec.config, now, following):
-            name = decision.step.bundle.name
+            name = decision.following.bundle.name
             message = f"with {name}: " + "; ".join(warnings)
             yield UPGRADE_WARNING, "ConfigNoLongerApplies", message
-    if report is None:
+    if report is None or not _is_judged(subscription, progress):
         return
     if report.faults:
         yield CONFIG_FAILURE, first_reason(report.faults), message_of(report.faults)

@@ -21,6 +21,7 @@ from quarterdeck.testing.operator_process import OperatorProcess, OwnOperators, 
 from quarterdeck.testing.waiting import eventually
 
 LIMIT = 60.0
+HOME = "openshift-operator-lifecycle-manager"
 REPORTED = "/apis/config.openshift.io/v1/clusteroperators/operator-lifecycle-manager"
 
 
@@ -177,6 +178,15 @@ def cluster(
 ) -> Cluster:
     """The namespace of the test."""
     return Cluster(control_plane, namespace)
+
+
+@pytest.fixture
+def home(control_plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
+    """The namespace of the operator; the CatalogSource that a test creates there is removed."""
+    made = Cluster(control_plane, HOME)
+    yield made
+    if made.find("catalogsource", "catalog") is not None:
+        made.delete("catalogsource", "catalog")
 
 
 WaitFor = Callable[[Callable[[], bool], str], None]

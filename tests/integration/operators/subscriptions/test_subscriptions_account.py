@@ -125,6 +125,32 @@ def test_the_account_grants_no_more_than_it_has(cluster: Cluster, catalog_root: 
     assert written("") == {("create", "installplans"), ("patch", "clusterserviceversions")}
 
 
+def test_without_the_group_nothing_is_granted_that_was_refused(
+    cluster: Cluster, catalog_root: Path
+) -> None:
+    """A group may be gone for a moment; only one that names no account lifts the limit."""
+    publish(cluster, catalog_root, bundle(rules=[SECRETS]))
+    allow(cluster, **{name: rule for name, rule in RIGHTS.items() if name != "secrets"})
+    use_account(cluster)
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v1.0.0", "Failed")
+    assert cluster.status("csv", "engine.v1.0.0")["installedAs"] == "installer"
+
+    def reason() -> str:
+        return str(cluster.status("csv", "engine.v1.0.0").get("reason"))
+
+    cluster.delete("operatorgroup", "group")
+    eventually(lambda: reason() == "NoOperatorGroup", "it waits for a group", LIMIT)
+    assert [one["metadata"]["name"] for one in cluster.list("role")] == ["installer"]
+    assert cluster.find("deployment", "engine") is None
+    use_account(cluster)
+    eventually(lambda: reason() == "InstallComponentFailed", "refused again", LIMIT)
+    cluster.delete("operatorgroup", "group")
+    cluster.apply(group("open", targetNamespaces=[cluster.namespace]))
+    cluster.wait_phase("engine.v1.0.0")
+    assert "installedAs" not in cluster.status("csv", "engine.v1.0.0")
+
+
 def test_cluster_wide_rights_are_refused_too(cluster: Cluster, catalog_root: Path) -> None:
     publish(cluster, catalog_root, bundle(cluster_rules=[SECRETS]))
     allow(cluster, **RIGHTS)

@@ -13,7 +13,13 @@ from tests.integration.operators.subscriptions.bundles import (
     deployment,
     service,
 )
-from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, publish
+from tests.integration.operators.subscriptions.conftest import (
+    HOME,
+    LIMIT,
+    Cluster,
+    publish,
+    write_catalog,
+)
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -80,6 +86,60 @@ def test_a_package_of_the_same_name_does_not_get_the_definition(
     assert f"{cluster.namespace}/engine.v1.0.0 uses it" in found["message"]
     assert other.list("csv") == []
     assert "stolen" not in str(cluster.get("customresourcedefinition", f"engines.{group}"))
+
+
+def test_a_definition_is_not_free_when_its_operator_is_gone(
+    cluster: Cluster, other: Cluster, home: Cluster, catalog_root: Path
+) -> None:
+    """Its objects are still there. A catalog of the cluster wins, with any version."""
+    made = definition(f"{cluster.namespace}.example.com")
+    name = made["metadata"]["name"]
+    publish(cluster, catalog_root, bundle("2.0.0", definitions=(made,)))
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v2.0.0")
+    cluster.delete("subscription", "engine")
+    cluster.delete("csv", "engine.v2.0.0")
+    eventually(lambda: cluster.list("csv") == [], "the version is gone", LIMIT)
+    publish(other, catalog_root, bundle("99.0.0", definitions=(made,)))
+    other.subscribe("engine")
+    other.wait_condition("engine", "InstallPlanFailed", "is from the CatalogSource")
+    other.delete("subscription", "engine")
+
+    def recorded() -> str:
+        live = cluster.get("customresourcedefinition", name)
+        return str(live["metadata"]["annotations"][f"{OWN}catalog"])
+
+    assert recorded() == f"{cluster.namespace}/catalog"
+    write_catalog(catalog_root / "home", [bundle("1.0.0", definitions=(made,))])
+    home.catalog_source("home")
+    other.subscribe("engine", name="again", sourceNamespace=HOME)
+    other.wait_phase("engine.v1.0.0")
+    assert recorded() == f"{HOME}/catalog"
+
+
+def test_a_version_that_a_user_wrote_replaces_nothing(cluster: Cluster, catalog_root: Path) -> None:
+    """Neither is the other one deleted, nor are its objects taken over."""
+    publish(cluster, catalog_root, bundle("1.0.0"))
+    cluster.subscribe("engine")
+    cluster.wait_phase("engine.v1.0.0")
+    uid = cluster.get("deployment", "engine")["metadata"]["uid"]
+    claims = {f"{OWN}replaces": "engine.v1.0.0", f"{OWN}subscription": "engine"}
+    cases: list[tuple[str, list[Object], str]] = [
+        ("empty", [], "Succeeded"),
+        ("greedy", [deployment("engine")], "Failed"),
+        ("double", [deployment("double"), deployment("double")], "Failed"),
+    ]
+    for name, deployments, phase in cases:
+        made = bundle(name=name, account=name, deployments=deployments)
+        cluster.apply({**made.objects[0], "metadata": {"name": name, "annotations": claims}})
+        cluster.wait_phase(name, phase)
+    assert cluster.status("csv", "greedy")["reason"] == "ComponentConflict"
+    assert cluster.status("csv", "double")["reason"] == "InvalidInstallStrategy"
+    assert cluster.find("deployment", "double") is None
+    cluster.subscribe("engine", config=[{"env": [{"name": "ARGS", "value": "-v=4"}]}])
+    eventually(lambda: "ARGS" in cluster.env("engine"), "the first one still works", LIMIT)
+    cluster.wait_phase("engine.v1.0.0")
+    assert cluster.get("deployment", "engine")["metadata"]["uid"] == uid
 
 
 def test_the_same_operator_in_two_namespaces(

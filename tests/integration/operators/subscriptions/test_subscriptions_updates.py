@@ -11,6 +11,7 @@ from tests.integration.operators.subscriptions.bundles import (
 )
 from tests.integration.operators.subscriptions.conftest import (
     LIMIT,
+    REPORTED,
     Cluster,
     publish,
     write_catalog,
@@ -129,6 +130,29 @@ def test_a_broken_catalog_is_refused_with_file_and_entry(
     cluster.wait_phase("p.v1.0.0")
 
 
+def test_an_unusable_catalog_of_the_cluster_degrades_the_operator(
+    cluster: Cluster, home: Cluster, catalog_root: Path
+) -> None:
+    """That of a user's namespace does not; and when it is mended, all is well."""
+
+    def degraded() -> tuple[str, str]:
+        found = cluster.control_plane.requests().send("GET", REPORTED).json()
+        conditions = {one["type"]: one for one in found["status"]["conditions"]}
+        return conditions["Degraded"]["status"], conditions["Degraded"]["reason"]
+
+    def refused() -> bool:
+        return bool(cluster.status("catalogsource", "catalog").get("reason") == "InvalidSpec")
+
+    cluster.catalog_source("../elsewhere")
+    eventually(refused, "that of the user is refused", LIMIT)
+    assert degraded()[0] == "False"
+    home.catalog_source("../elsewhere")
+    eventually(lambda: degraded() == ("True", "CatalogsUnusable"), "Degraded", LIMIT)
+    write_catalog(catalog_root / "mended", [bundle("1.0.0", package="mended")])
+    home.catalog_source("mended")
+    eventually(lambda: degraded()[0] == "False", "no longer Degraded", LIMIT)
+
+
 def test_a_catalog_in_a_config_map(cluster: Cluster) -> None:
     files = catalog_entries([bundle("1.0.0")])
     data = {
@@ -166,6 +190,13 @@ def test_operator_groups(cluster: Cluster, catalog_root: Path) -> None:
         return str(cluster.status("csv", "engine.v1.0.0").get("reason"))
 
     eventually(lambda: reason() == "TooManyOperatorGroups", "too many groups", LIMIT)
+    # The config is judged nevertheless: a fault comes, and goes with its cause.
+    mount = {"name": "certs", "mountPath": "/certs"}
+    cluster.subscribe("engine", config=[{"volumeMounts": [mount]}])
+    cluster.wait_condition("engine", "ConfigFailure", "no volume named certs")
+    generation = cluster.subscribe("engine", config=[])["metadata"]["generation"]
+    cluster.wait_no_condition("engine", "ConfigFailure")
+    assert cluster.status("subscription", "engine")["observedGeneration"] == generation
     cluster.delete("operatorgroup", "group")
     cluster.wait_phase("engine.v1.0.0")
     assert cluster.list("role") == []

@@ -127,6 +127,22 @@ def test_findings(entries: list[Object], words: str) -> None:
     assert words in found if words else not found
 
 
+@pytest.mark.parametrize(
+    ("skip_range", "held"),
+    [("<1.1.0", ""), ("<=1.1.0", "1.1.0"), (">=1.0.0 <1.1.0 || 2.0.0", "2.0.0")],
+)
+def test_a_range_that_leads_back_is_a_finding(skip_range: str, held: str) -> None:
+    """The catalog can be used: an update never leads back, whatever the range says."""
+    made = loaded(
+        package(),
+        channel(entry("a"), entry("b", "a", skipRange=skip_range), entry("c", "b")),
+        *THREE,
+    )
+    assert not made.errors
+    found = [one.message for one in made.findings if "skipRange" in one.message]
+    assert found == ([f"the skipRange of b holds {held}"] if held else [])
+
+
 def test_a_bundle_object_that_is_no_object_is_named() -> None:
     broken = bundle("a", "1.0.0")
     broken["properties"].append({"type": "olm.bundle.object", "value": {"data": "!"}})
@@ -169,6 +185,27 @@ def test_a_bundle_object_that_is_no_object_is_named() -> None:
             "c",
             id="an installed version that the catalog no longer has",
         ),
+        pytest.param(
+            [entry("a", skipRange=">=1.0.0"), entry("b", "a"), entry("c", "b")],
+            "b",
+            "1.1.0",
+            "c",
+            id="never back, whatever an entry below says",
+        ),
+        pytest.param(
+            [entry("a", skipRange=">=1.0.0"), entry("b", "a")],
+            "b",
+            "1.1.0",
+            None,
+            id="never back from the head",
+        ),
+        pytest.param(
+            [entry("a", skipRange=">=1.0.0"), entry("b", "a", skipRange=">=1.0.0")],
+            "not-in-the-catalog",
+            "1.5.0",
+            None,
+            id="never to a lower version",
+        ),
         pytest.param([entry("a"), entry("b", "a")], "b", "1.1.0", None, id="at the head"),
         pytest.param([entry("a"), entry("b", "a")], "x", "9.0.0", None, id="no way"),
         pytest.param(
@@ -184,7 +221,8 @@ def test_next_version(
     entries: list[Object], installed: str, version: str, following: str | None
 ) -> None:
     catalog = loaded(package(), channel(*entries), *THREE).catalog
-    found = next_entry(catalog.packages["p"].channels["c"], installed, parse_version(version))
+    made = catalog.packages["p"]
+    found = next_entry(made.channels["c"], installed, parse_version(version), made.bundles)
     assert (found.name if found else None) == following
 
 

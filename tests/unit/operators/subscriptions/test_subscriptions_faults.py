@@ -200,3 +200,35 @@ def test_a_refusal_of_the_server_names_its_entry(
     else:
         (fault,) = found
         assert (fault.reason, fault.entry, others) == (reason, entry, [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("1e999999999", id="a huge exponent"),
+        pytest.param("1e-999999999", id="a tiny one"),
+        pytest.param("1e101", id="just too large"),
+        pytest.param("9" * 5000, id="a long text"),
+        pytest.param(10**5000, id="a long number"),
+    ],
+)
+def test_an_absurd_quantity_is_a_fault_at_once(value: Any) -> None:
+    for part, reason in (("requests", "ResourceRequest"), ("limits", "ResourceLimit")):
+        entry = ConfigEntry(resources={part: {"cpu": value}})
+        (fault,) = config_faults(merged(deployment(), [entry]), [entry])
+        assert fault.reason == f"{reason}Failure"
+        assert len(str(fault)) < 500
+
+
+def test_what_is_for_containers_concerns_no_deployment_without_them() -> None:
+    """The entry names a container of another Deployment."""
+    both = {"name": "A", "value": "1", "valueFrom": KEY_REF}
+    entry = ConfigEntry(
+        containers=("other",),
+        env=(both,),
+        env_from=({"configMapRef": {"name": "gone"}},),
+        resources={"limits": {"cpu": "-1"}},
+        volumes=({"name": "v", "secret": {"secretName": "gone"}},),
+    )
+    found = faults(entry, lookup=lambda reference: f"no {reference.name}")
+    assert found == ["config[0].volumes[0]: no gone (Deployment etcd-operator)"]

@@ -19,10 +19,21 @@ from tests.unit.operators.subscriptions.catalogs import (
     package,
 )
 
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.cli.catalog import catalog as catalog_command
 from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
-from quarterdeck.operators.subscriptions.catalog.load import MAX_CHANNEL, load
+from quarterdeck.operators.subscriptions.catalog.load import (
+    MAX_CHANNEL,
+    MAX_CHANNELS,
+    MAX_SKIPS,
+    load,
+)
+from quarterdeck.operators.subscriptions.catalogs import (
+    MAX_HOME,
+    MAX_NAMESPACE,
+    MAX_OTHERS,
+    too_large,
+)
 from quarterdeck.operators.subscriptions.install.applied import (
     APPLIED,
     MAX_RECORD,
@@ -148,6 +159,52 @@ def test_a_channel_with_very_many_entries_is_refused_at_once() -> None:
     assert loaded(package(), channel(*longest, *longest)).errors
     assert loaded(package(), channel(*longest)).errors
     assert time.monotonic() - began < QUICK
+
+
+def test_very_many_skips_and_channels_are_refused() -> None:
+    """A file that a ConfigMap can hold becomes ten times as large in memory."""
+    skips = [entry(f"p.v{n}", skips=["a"] * (MAX_SKIPS // 10 + 1)) for n in range(10)]
+    assert any("skip more than" in str(one) for one in loaded(package(), channel(*skips)).errors)
+    many = [channel(entry("p.v1"), name=f"c{n}") for n in range(MAX_CHANNELS + 1)]
+    found = loaded(package(channel="c0"), *many, bundle("p.v1", "1.0.0"))
+    assert ["more than 200 channels" in str(one) for one in found.errors] == [True]
+    few = loaded(package(channel="c0"), *many[:-1], bundle("p.v1", "1.0.0"))
+    assert not few.errors
+
+
+def test_entries_and_skips_count_as_memory() -> None:
+    def size(**more: Any) -> int:
+        made = loaded(package(), channel(entry("p.v1", **more)), bundle("p.v1", "1.0.0"))
+        return made.catalog.size
+
+    assert size(skips=["x"] * 1000) - size() > 100_000
+    assert size(skipRange="||".join(["1.0.0"] * 100)) - size() >= 10_000
+
+
+@pytest.mark.parametrize(
+    ("namespace", "size", "words"),
+    [
+        ("home", MAX_HOME, ""),
+        ("home", MAX_HOME + 1, "of the namespace home would have more than 128 MiB"),
+        ("user", MAX_NAMESPACE - 5, ""),
+        ("user", MAX_NAMESPACE, "of the namespace user would have more than 32 MiB"),
+        ("last", MAX_NAMESPACE - 5, "all catalogs outside the namespace home"),
+    ],
+)
+def test_nobody_takes_the_memory_of_others(namespace: str, size: int, words: str) -> None:
+    others = {Key("user", "other"): 5}
+    if namespace == "last":
+        others = {Key(f"user{n}", "c"): MAX_NAMESPACE for n in range(MAX_OTHERS // MAX_NAMESPACE)}
+    found = too_large(Key(namespace, "c"), size, others, "home")
+    assert words in found if words else not found
+
+
+def test_two_deployments_of_one_name_are_refused() -> None:
+    """Each would undo the other, without an end."""
+    twice = {"name": "engine", "spec": {}}
+    install = {"strategy": "deployment", "spec": {"deployments": [twice, twice]}}
+    why = why_not(bundle("p.v1", "1.0.0", install=install))
+    assert "several Deployments of the name engine" in why
 
 
 def test_aliases_that_make_a_small_file_large_are_refused() -> None:

@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.operators.subscriptions.catalogs import bundle, channel, entry, loaded, package
 
-from quarterdeck.api.meta import Key, Object, ObjectMeta
+from quarterdeck.api.conditions import Condition
+from quarterdeck.api.config_v1 import Proxy, ProxySpec, ProxyStatus
+from quarterdeck.api.meta import Key, Object, ObjectMeta, OwnerReference
 from quarterdeck.api.operators_v1 import OperatorGroup, OperatorGroupSpec
 from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersion,
@@ -14,17 +17,30 @@ from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersionStatus,
     ConfigEntry,
     InstallMode,
+    InstallPlan,
+    InstallPlanSpec,
+    InstallPlanStatus,
     InstallStrategy,
     NamedDeployment,
     Subscription,
     SubscriptionSpec,
+    SubscriptionStatus,
 )
 from quarterdeck.operators.subscriptions.catalog.model import Catalog
+from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Reason
+from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault, target_of
 from quarterdeck.operators.subscriptions.install.phase import DeploymentResult, phase_of_deployments
+from quarterdeck.operators.subscriptions.install.replacement import being_replaced, replaces
+from quarterdeck.operators.subscriptions.install.reports import ConfigReport
+from quarterdeck.operators.subscriptions.install.targets import accounts_of
 from quarterdeck.operators.subscriptions.names import REPLACES, SUBSCRIPTION, label_value, plan_name
-from quarterdeck.operators.subscriptions.resolve import Observed, decide
-from quarterdeck.operators.subscriptions.subscription_status import upgrade_warnings
+from quarterdeck.operators.subscriptions.resolve import Decision, Failure, Observed, decide
+from quarterdeck.operators.subscriptions.subscription_status import (
+    Progress,
+    desired_status,
+    upgrade_warnings,
+)
 from quarterdeck.status import rollout
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -192,6 +208,79 @@ def test_targets(
     assert (target.namespaces, target.modes) == (namespaces, modes)
 
 
+def test_without_its_group_nothing_is_installed_with_more_rights() -> None:
+    fault = target_of("ns", [], LABELS, ["installer"])
+    assert isinstance(fault, GroupFault)
+    assert (fault.reason, "as the ServiceAccount installer" in fault.message) == (
+        "NoOperatorGroup",
+        True,
+    )
+    explicit = target_of("ns", [group()], LABELS, ["installer"])
+    assert isinstance(explicit, Target)
+    assert explicit.account == ""
+
+
+def test_an_account_that_is_no_name() -> None:
+    fault = target_of("ns", [group(service_account_name="a\r\nImpersonate-Group: x")], LABELS)
+    assert isinstance(fault, GroupFault)
+    assert fault.reason == "InvalidOperatorGroup"
+    assert "spec.serviceAccountName" in fault.message
+
+
+def plan(csv: str, replaces: str = "", *, of: str = "s", **status: Any) -> InstallPlan:
+    owner = OwnerReference(
+        api_version="operators.coreos.com/v1alpha1",
+        kind="Subscription",
+        name=of,
+        uid=of,
+        controller=True,
+    )
+    return InstallPlan(
+        metadata=ObjectMeta(name=f"plan-{csv}", namespace="ns", owner_references=[owner]),
+        spec=InstallPlanSpec(
+            approval="Manual",
+            approved=False,
+            cluster_service_version_names=(csv,) if csv else (),
+            replaces=replaces or None,
+        ),
+        status=InstallPlanStatus(**status),
+    )
+
+
+def test_the_accounts_as_which_something_was_installed() -> None:
+    """A plan counts until the version that it has created was handled."""
+    refused = plan("a", phase="Failed", installed_as="x")
+    done = plan("a", phase="Complete", installed_as="x")
+    handled = csv("a")
+    fresh = msgspec.structs.replace(handled, status=ClusterServiceVersionStatus())
+    recorded = msgspec.structs.replace(
+        handled, status=ClusterServiceVersionStatus(phase="Failed", installed_as="y")
+    )
+    assert accounts_of([], [refused]) == {"x"}
+    assert accounts_of([fresh], [done]) == {"x"}
+    assert accounts_of([handled], [done]) == set()
+    assert accounts_of([recorded], [done]) == {"y"}
+    assert accounts_of([], [done]) == set()
+
+
+def test_a_replacement_needs_a_plan_of_the_same_subscription() -> None:
+    """An annotation alone says nothing: the replaced version is deleted in the end."""
+    older, newer = csv("a"), csv("b", replaces="a")
+    assert replaces(newer, older, [plan("b", "a")])
+    assert not replaces(newer, older, [])
+    assert not replaces(newer, older, [plan("b", "a", of="other"), plan("b"), plan("c", "a")])
+    assert not replaces(csv("b", of="other", replaces="a"), older, [plan("b", "a")])
+    unowned = csv("a", of=None), csv("b", of=None, replaces="a")
+    assert not replaces(unowned[1], unowned[0], [plan("b", "a", of="")])
+    assert not replaces(csv("b"), older, [plan("b", "a")])
+    told = being_replaced(newer)
+    begun = msgspec.structs.replace(
+        older, status=ClusterServiceVersionStatus(phase=told.phase, message=told.message)
+    )
+    assert replaces(newer, begun, [])
+    assert not replaces(csv("c", replaces="a"), begun, [])
+
+
 def test_several_groups_and_modes_that_are_not_supported() -> None:
     fault = target_of("ns", [group("a"), group("b")], LABELS)
     assert isinstance(fault, GroupFault)
@@ -240,6 +329,103 @@ def test_what_an_update_would_lose() -> None:
     ]
 
 
+ENTRY = ConfigEntry(selector={"matchLabels": {"app": "x"}})
+FAULT = ConfigFault(entry=0, reason=Reason.ENV, field="env[0]", deployment="d", cause="no")
+OLD = SubscriptionStatus(
+    observed_generation=3,
+    conditions=(
+        Condition(
+            type="ConfigFailure",
+            status="True",
+            reason="EnvFailure",
+            message="config[0].env[0]: no (Deployment d)",
+            last_transition_time=NOW,
+        ),
+    ),
+)
+
+
+def judged(generation: int | None, *, faults: tuple[ConfigFault, ...] = ()) -> SubscriptionStatus:
+    """The status of generation 4, with a report about another generation perhaps."""
+    wanted = subscription(config=(ENTRY,))
+    meta = msgspec.structs.replace(wanted.metadata, generation=4)
+    wanted = msgspec.structs.replace(wanted, metadata=meta, status=OLD)
+    report = ConfigReport(generation=generation, faults=faults) if generation else None
+    progress = Progress(decision=Decision(current=csv("a")), plan=None, report=report)
+    return desired_status(wanted, progress, NOW)
+
+
+def test_a_config_that_nobody_has_judged_is_not_observed() -> None:
+    for unjudged in (judged(None), judged(3), judged(3, faults=(FAULT,))):
+        assert unjudged.observed_generation == 3
+        assert [one.type for one in unjudged.conditions] == ["ConfigFailure"]
+    assert judged(4).observed_generation == 4
+    assert judged(4).conditions == ()
+    assert [one.reason for one in judged(4, faults=(FAULT,)).conditions] == ["EnvFailure"]
+
+
+def following(phase: str, plan: InstallPlan | None = None, **changes: Any) -> SubscriptionStatus:
+    """The status of a Subscription whose config does not fit the next version."""
+    label = {"app": "x"}
+    old, new = named("d", label), named("d", {"app": "y"})
+    catalog = loaded(
+        package(),
+        channel(entry("a"), entry("b", "a")),
+        bundle("a", "1.0.0"),
+        bundle("b", "1.1.0", install=strategy(new)),
+    ).catalog
+    current = csv("a", phase=phase)
+    install = msgspec.convert(strategy(old), InstallStrategy)
+    spec = msgspec.structs.replace(current.spec, install=install)
+    current = msgspec.structs.replace(current, spec=spec)
+    wanted = subscription(config=(ENTRY,), **changes)
+    seen = Observed(subscription=wanted, siblings=[], csvs=[current], catalogs={HERE: catalog})
+    progress = Progress(decision=decide(seen), plan=plan, report=None)
+    return desired_status(wanted, progress, NOW)
+
+
+def strategy(deployment: NamedDeployment) -> Object:
+    made = {"name": deployment.name, "spec": deployment.spec}
+    return {"strategy": "deployment", "spec": {"deployments": [made]}}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Installing", "InstallReady"])
+def test_a_warning_stays_while_the_plan_can_be_approved(phase: str) -> None:
+    """Also while the update waits for the installed version, such as after a change of config."""
+    waiting = plan("b", "a", phase="RequiresApproval")
+    found = following(phase, waiting)
+    assert "UpgradeConfigWarning" in [one.type for one in found.conditions]
+    assert found.state == "UpgradePending"
+    assert following(phase).state == "UpgradeAvailable"
+
+
+def test_only_the_head_is_the_latest_known() -> None:
+    def state(decision: Decision) -> str | None:
+        progress = Progress(decision=decision, plan=None, report=None)
+        return desired_status(subscription(), progress, NOW).state
+
+    failure = Failure(reason="ChannelNotFound", message="x")
+    assert state(Decision(current=csv("c"), at_head=True)) == "AtLatestKnown"
+    assert state(Decision(current=csv("c"), at_head=True, failure=failure)) is None
+    assert state(Decision(current=csv("c"))) is None
+
+
+def test_a_plan_without_a_version_is_no_error() -> None:
+    progress = Progress(decision=Decision(current=csv("a")), plan=plan(""), report=None)
+    assert desired_status(subscription(), progress, NOW).current_csv == "a"
+
+
+def test_the_proxy_in_use_is_that_of_the_status() -> None:
+    proxy = Proxy(
+        spec=ProxySpec(http_proxy="http://wanted", no_proxy="x"),
+        status=ProxyStatus(http_proxy="http://in-use"),
+    )
+    assert proxy_variables(proxy) == {"HTTP_PROXY": "http://in-use"}
+    unwritten = msgspec.structs.replace(proxy, status=ProxyStatus())
+    assert proxy_variables(unwritten) == {"HTTP_PROXY": "http://wanted", "NO_PROXY": "x"}
+    assert proxy_variables(None) == {}
+
+
 def result(name: str, outcome: rollout.Outcome | None, **more: Any) -> DeploymentResult:
     return DeploymentResult(name=name, is_applied=outcome is not None, outcome=outcome, **more)
 
@@ -263,8 +449,14 @@ def test_names() -> None:
     long = label_value("x" * 100)
     assert len(long) <= 63
     assert long != label_value("x" * 101)
-    assert (
-        plan_name("s", "u", "c", "d")
-        == plan_name("s", "u", "c", "d")
-        != plan_name("s", "u", "c", "e")
-    )
+
+
+def test_a_plan_of_another_step_has_another_name() -> None:
+    """So it replaces the plan of before: also after a change of the source."""
+
+    def name(digest: str = "d", source: Key = HERE, replaces: str = "b") -> str:
+        return plan_name("s", "u", "c", digest, source=source, replaces=replaces)
+
+    names = [name(), name("e"), name(source=Key("ns", "other")), name(replaces="a")]
+    assert len(set(names)) == len(names)
+    assert name() == name()

@@ -125,7 +125,10 @@ def resource_value(reference: dict[str, Any], container: dict[str, Any], sources
     if quantity is None:
         # Without a limit the node's capacity counts; without a request 0.
         quantity = sources.capacity.get(resource, "0") if kind == "limits" else "0"
-    return str(in_units_of(str(quantity), str(reference.get("divisor") or "1")))
+    try:
+        return str(in_units_of(str(quantity), str(reference.get("divisor") or "1")))
+    except ValueError as error:
+        raise UnresolvedError("resourceFieldRef.resource", name, str(error)) from error
 
 
 def _env_from(source: dict[str, Any], sources: Sources, field: str) -> dict[str, str]:

@@ -1,8 +1,15 @@
 """The order of the versions in a channel, and the next version after the installed one. Pure."""
 
+from collections.abc import Mapping
+
 import msgspec
 
-from quarterdeck.operators.subscriptions.catalog.model import Channel, ChannelEntry, Package
+from quarterdeck.operators.subscriptions.catalog.model import (
+    Bundle,
+    Channel,
+    ChannelEntry,
+    Package,
+)
 from quarterdeck.versions import Version
 
 
@@ -33,19 +40,27 @@ def chain_of(channel: Channel) -> Chain:
     return Chain(heads, tuple(entries), cycle=here is not None)
 
 
-def updates(entry: ChannelEntry, installed: str, version: Version | None) -> bool:
-    """Whether the entry is an update of the installed version."""
-    if entry.name == installed:
-        return False
-    if entry.replaces == installed or installed in entry.skips:
-        return True
-    return version is not None and entry.skip_range is not None and version in entry.skip_range
+def next_entry(
+    channel: Channel, installed: str, version: Version | None, bundles: Mapping[str, Bundle]
+) -> ChannelEntry | None:
+    """The update of the installed version that is nearest to the head; None if there is none.
 
-
-def next_entry(channel: Channel, installed: str, version: Version | None) -> ChannelEntry | None:
-    """The update of the installed version that is nearest to the head; None if there is none."""
+    Only entries above the installed one count, so that no range leads back. A version outside the
+    chain has no place in it: a range leads from it to higher versions only.
+    """
     chain = chain_of(channel).entries
-    return next((entry for entry in chain if updates(entry, installed, version)), None)
+    inside = any(entry.name == installed for entry in chain)
+    for entry in chain:
+        if entry.name == installed:
+            return None
+        if entry.replaces == installed or installed in entry.skips:
+            return entry
+        if version is None or entry.skip_range is None or version not in entry.skip_range:
+            continue
+        bundle = bundles.get(entry.name)
+        if inside or (bundle is not None and bundle.version > version):
+            return entry
+    return None
 
 
 def first_entry(channel: Channel, starting: str | None) -> ChannelEntry | None:

@@ -4,6 +4,8 @@ A bundle has one ClusterServiceVersion, CustomResourceDefinitions, and perhaps S
 objects of other kinds it is refused, not installed in part.
 """
 
+from collections import Counter
+
 import msgspec
 
 from quarterdeck.api.meta import Object
@@ -90,6 +92,13 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
     return NotInstallable(why) if why else made_of
 
 
+def repeated_deployments(csv: ClusterServiceVersion) -> list[str]:
+    """The names that several Deployments have: each would undo what the other one is."""
+    details = csv.spec.install.spec
+    counts = Counter(one.name for one in details.deployments) if details else {}
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
 def _other_name(bundle: Bundle, found: Installable) -> str:
     name = found.typed.metadata.name
     if name == bundle.name:
@@ -109,6 +118,11 @@ def _other_strategy(_bundle: Bundle, found: Installable) -> str:
     if install.strategy == "deployment" and install.spec is not None:
         return ""
     return f"its install strategy {install.strategy!r} is not `deployment`"
+
+
+def _repeated_deployments(_bundle: Bundle, found: Installable) -> str:
+    names = ", ".join(repeated_deployments(found.typed))
+    return f"it has several Deployments of the name {names[:200]}" if names else ""
 
 
 def _definitions_not_owned(_bundle: Bundle, found: Installable) -> str:
@@ -158,6 +172,7 @@ RULES = (
     _other_name,
     _other_version,
     _other_strategy,
+    _repeated_deployments,
     _definitions_not_owned,
     _platform_definition,
     _webhook_conversion,

@@ -1,5 +1,6 @@
 """Checks the entries of a catalog against each other. Pure."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -36,6 +37,7 @@ def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
     for name in names:
         if name not in package.bundles:
             yield place.finding(f"the entry {name} has no bundle", "add its olm.bundle")
+    yield from _range_findings(package, channel)
     chain = chain_of(channel)
     if not chain.heads:
         yield place.finding("every entry is replaced by another one", "break the cycle")
@@ -54,6 +56,27 @@ def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
         if name not in known:
             message = f"the entry {name} is not reached from the head {chain.heads[0].name}"
             yield place.finding(message, "let a later entry replace or skip it")
+
+
+def _range_findings(package: Package, channel: Channel) -> Iterator[Finding]:
+    """Ranges that hold the version of their own entry, the next one, or the latest one."""
+    known = {
+        entry.name: package.bundles[entry.name].version
+        for entry in channel.entries
+        if entry.name in package.bundles
+    }
+    versions = sorted(set(known.values()))
+    for entry in channel.entries:
+        own = known.get(entry.name)
+        if own is None or entry.skip_range is None:
+            continue
+        at = bisect_left(versions, own)
+        for version in dict.fromkeys((*versions[at : at + 2], versions[-1])):
+            if version in entry.skip_range:
+                message = f"the skipRange of {entry.name} holds {describe(version)}"
+                remedy = f"end it below its own version, with <{describe(own)}"
+                yield channel.place.finding(message, remedy, error=False)
+                break
 
 
 def _bundle_findings(package: Package) -> Iterator[Finding]:

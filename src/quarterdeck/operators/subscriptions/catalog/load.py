@@ -3,6 +3,7 @@
 An entry that cannot be read is a finding; `lint` checks the entries against each other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -31,6 +32,10 @@ MAX_OBJECTS = 500
 """The most objects of a bundle."""
 MAX_CHANNEL = 5_000
 """The most versions in a channel."""
+MAX_SKIPS = 20_000
+"""The most versions that the entries of a channel skip, together."""
+MAX_CHANNELS = 200
+"""The most channels of a package."""
 
 
 class _Property(msgspec.Struct):
@@ -73,6 +78,7 @@ class _Parts:
         self.packages: dict[str, tuple[_PackageEntry, Place]] = {}
         self.channels: dict[tuple[str, str], Channel] = {}
         self.bundles: dict[tuple[str, str], Bundle] = {}
+        self.channel_counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
 
 
@@ -122,6 +128,11 @@ def _add(parts: _Parts, place: Place, value: Mapping[str, Any]) -> None:
         case _PackageEntry():
             _put(parts, parts.packages, entry.name, (entry, place), place)
         case _ChannelEntry():
+            parts.channel_counts[entry.package] += 1
+            if parts.channel_counts[entry.package] > MAX_CHANNELS:
+                message = f"is one of more than {MAX_CHANNELS} channels of {entry.package}"
+                parts.findings.append(place.finding(message, "remove old ones"))
+                return
             channel = _channel(entry, place, parts.findings)
             _put(parts, parts.channels, (entry.package, entry.name), channel, place)
         case _BundleEntry():
@@ -138,8 +149,15 @@ def _bad_name(entry: _PackageEntry | _ChannelEntry | _BundleEntry) -> tuple[str,
     for name in names:
         if not is_object_name(name):
             return f"{name[:100]!r} is no name", NAME_REMEDY
-    if isinstance(entry, _ChannelEntry) and len(entry.entries) > MAX_CHANNEL:
+    return _too_many(entry) if isinstance(entry, _ChannelEntry) else None
+
+
+def _too_many(entry: _ChannelEntry) -> tuple[str, str] | None:
+    """What a channel has too many of, and the remedy."""
+    if len(entry.entries) > MAX_CHANNEL:
         return f"has more than {MAX_CHANNEL:,} entries", "remove old ones"
+    if sum(len(one.skips) for one in entry.entries) > MAX_SKIPS:
+        return f"its entries skip more than {MAX_SKIPS:,} versions", "use skipRange"
     return None
 
 

@@ -51,6 +51,13 @@ class ChannelEntry(msgspec.Struct, frozen=True, kw_only=True):
     skips: tuple[str, ...] = ()
     skip_range: Range | None = None
 
+    @property
+    def size(self) -> int:
+        """The bytes in memory, about."""
+        comparisons = sum(map(len, self.skip_range.groups)) if self.skip_range else 0
+        texts = len(self.name) + len(self.replaces) + sum(map(len, self.skips))
+        return texts + ENTRY_BYTES * (1 + len(self.skips) + comparisons)
+
 
 class Channel(msgspec.Struct, frozen=True, kw_only=True):
     """A sequence of versions, each an update of the one before."""
@@ -59,6 +66,11 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     entries: tuple[ChannelEntry, ...]
     place: Place
+
+    @property
+    def size(self) -> int:
+        """The bytes in memory of its entries, about."""
+        return ENTRY_BYTES + sum(entry.size for entry in self.entries)
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -99,17 +111,21 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
 
 
-class Catalog(msgspec.Struct, frozen=True, kw_only=True):
+ENTRY_BYTES = 100
+"""About what an entry, a name that it skips, or a comparison of its range takes in memory."""
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All operators of a catalog, by name."""
 
     packages: Mapping[str, Package]
 
-    @property
+    @cached_property
     def size(self) -> int:
-        """The bytes in memory of all bundles."""
-        return sum(
-            one.size for package in self.packages.values() for one in package.bundles.values()
-        )
+        """The bytes in memory of all bundles and channels, about."""
+        packages = self.packages.values()
+        bundles = sum(one.size + ENTRY_BYTES for each in packages for one in each.bundles.values())
+        return bundles + sum(one.size for each in packages for one in each.channels.values())
 
     @property
     def bundle_count(self) -> int:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
 
 ORDER = tuple(Reason)
 
+LONGEST_SHOWN = 100
 NO_PODS = "No operator pods found matching selector."
 
 
@@ -88,13 +89,20 @@ def config_faults(
 def _entry_faults(
     entry: ConfigEntry, result: Merged, lookup: Lookup
 ) -> Iterator[tuple[Reason, str, str]]:
-    for position, item in enumerate(entry.env):
+    pod: Object = result.deployment["spec"]["template"]["spec"]
+    # What is for containers concerns no Deployment that has none of them.
+    has_containers = any(True for _ in selected_containers(entry, pod))
+    for position, item in enumerate(entry.env if has_containers else ()):
         if item.get("value") and item.get("valueFrom"):
             name = item.get("name", "")
             yield Reason.ENV, f"env[{position}]", f'"{name}" has both value and valueFrom'
     for reference in references(entry):
+        if not has_containers and reference.reason in (Reason.ENV, Reason.ENV_FROM):
+            continue
         if why := lookup(reference):
             yield Reason(reference.reason), reference.field, why
+    if not has_containers:
+        return
     yield from _mounts_without_volume(entry, result)
     yield from _resource_faults(entry.resources or {})
 
@@ -102,8 +110,6 @@ def _entry_faults(
 def _mounts_without_volume(entry: ConfigEntry, result: Merged) -> Iterator[tuple[Reason, str, str]]:
     pod: Object = result.deployment["spec"]["template"]["spec"]
     volumes = {volume.get("name") for volume in pod.get("volumes") or ()}
-    if not any(True for _ in selected_containers(entry, pod)):
-        return
     for position, mount in enumerate(entry.volume_mounts):
         if mount.get("name") not in volumes:
             cause = f"no volume named {mount.get('name')} in Deployment {result.name}"
@@ -119,7 +125,11 @@ def _resource_faults(resources: Object) -> Iterator[tuple[Reason, str, str]]:
         for name, value in values.items():
             parsed = parse_quantity(value)
             if parsed is None or parsed < 0:
-                yield reason, f"resources.{part}.{name}", f"{value!r} is no quantity of 0 or more"
+                yield (
+                    reason,
+                    f"resources.{part}.{name}",
+                    f"{_shown(value)} is no quantity of 0 or more",
+                )
     for name, value in requests.items():
         wanted, most = parse_quantity(value), parse_quantity(limits.get(name, ""))
         if wanted is not None and most is not None and wanted > most:
@@ -128,6 +138,14 @@ def _resource_faults(resources: Object) -> Iterator[tuple[Reason, str, str]]:
                 f"resources.requests.{name}",
                 f"{value} is above the limit {limits[name]}",
             )
+
+
+def _shown(value: object) -> str:
+    """The value for people; what is very long is cut, and a number of thousands of digits named."""
+    if isinstance(value, int) and value.bit_length() > LONGEST_SHOWN:
+        return "the number"
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 class SelectorFault(msgspec.Struct, frozen=True):

@@ -5,17 +5,29 @@ and Deployments, and writes the phase. A newer ClusterServiceVersion takes over 
 both have; the older one does nothing from then on, and is deleted when the newer one works.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
 
 from quarterdeck.api.config_v1 import Proxy
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1 import OperatorGroup
-from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, Subscription
+from quarterdeck.api.operators_v1alpha1 import (
+    ClusterServiceVersion,
+    ConfigEntry,
+    InstallPlan,
+    Subscription,
+)
 from quarterdeck.controller import DONE, Controller, Finalizer, Manager, Objects, Result, Watch
 from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from quarterdeck.operators.subscriptions.announce import record
-from quarterdeck.operators.subscriptions.config.faults import selector_faults
+from quarterdeck.operators.subscriptions.catalog.installable import repeated_deployments
+from quarterdeck.operators.subscriptions.config.faults import (
+    ConfigFault,
+    config_faults,
+    selector_faults,
+)
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault
 from quarterdeck.operators.subscriptions.install.cluster_proxy import ClusterProxy
@@ -32,6 +44,7 @@ from quarterdeck.operators.subscriptions.install.phase import (
     phase_changed,
     phase_of_deployments,
 )
+from quarterdeck.operators.subscriptions.install.replacement import being_replaced, replaces
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport, ConfigReports
 from quarterdeck.operators.subscriptions.install.rights import (
     apply_rights,
@@ -57,6 +70,7 @@ class Installer:
         impersonated: Impersonated,
         targets: Targets,
         subscriptions: Objects[Subscription],
+        plans: Objects[InstallPlan],
         definitions: Objects[Object],
         reports: ConfigReports,
         on_report: Callable[[Key], None],
@@ -68,6 +82,7 @@ class Installer:
         self._targets = targets
         self._csvs = writers.csvs
         self._subscriptions = subscriptions
+        self._plans = plans
         self._reports = reports
         self._on_report = on_report
         self._proxy = ClusterProxy(manager)
@@ -134,12 +149,11 @@ class Installer:
 
     def _replaced_by(self, csv: ClusterServiceVersion) -> ClusterServiceVersion | None:
         same = self._csvs.by_index("namespace", csv.metadata.namespace)
+        plans = self._plans.by_index("namespace", csv.metadata.namespace)
         newer = [
             one
             for one in same
-            if one.metadata.annotations.get(REPLACES) == csv.metadata.name
-            and one.metadata.deletion_timestamp is None
-            and one.metadata.name != csv.metadata.name
+            if one.metadata.deletion_timestamp is None and replaces(one, csv, plans)
         ]
         return newer[0] if newer else None
 
@@ -148,19 +162,41 @@ class Installer:
         if newer.status.phase == Phase.SUCCEEDED:
             await self._csvs.delete(csv)
             return DONE
-        message = f"{newer.metadata.name} replaces it, and is not ready yet"
-        await self._write(
-            csv, PhaseResult(phase=Phase.REPLACING, reason="BeingReplaced", message=message)
-        )
+        await self._write(csv, being_replaced(newer))
         return DONE
 
     async def _installed(self, csv: ClusterServiceVersion) -> PhaseResult | None:
         """The phase after everything was applied that can be; None if nothing can be decided."""
+        subscription = self._subscription(csv)
+        config = subscription.spec.config if subscription else ()
+        if self._config_objects.unread(key_of(csv), config):
+            return None
+        ready = await self._ready(csv)
+        match ready:
+            case None:
+                return None
+            case PhaseResult():
+                # Nothing is applied, and yet the config is judged: its faults go with their cause.
+                self._report(csv, subscription, self._faults(csv, config))
+                return ready
+            case target, writers:
+                results = await self._apply_deployments(csv, config, target, writers)
+                faults = [fault for one in results for fault in one.faults]
+                self._report(csv, subscription, faults)
+                return phase_of_deployments(results)
+
+    async def _ready(
+        self, csv: ClusterServiceVersion
+    ) -> tuple[Target, Writers] | PhaseResult | None:
+        """Apply accounts and roles; the phase if the Deployments cannot follow."""
         target = await self._target(csv)
         if target is None:
             return None
         if isinstance(target, GroupFault):
             return PhaseResult(phase=Phase.FAILED, reason=target.reason, message=target.message)
+        if repeated := repeated_deployments(csv):
+            message = f"several Deployments have the name {', '.join(repeated)}; rename them"
+            return PhaseResult(phase=Phase.FAILED, reason="InvalidInstallStrategy", message=message)
         missing = await self._needs.missing(csv)
         if missing is None:
             return None
@@ -172,6 +208,7 @@ class Installer:
             return PhaseResult(
                 phase=Phase.FAILED, reason="ComponentConflict", message="; ".join(found)
             )
+        await self._remember(csv, target)
         writers = await self._impersonated.writers(target)
         try:
             await apply_rights(csv, target, self._own, writers)
@@ -181,7 +218,19 @@ class Installer:
             return _failed(error)
         except (Forbidden, Invalid, NotFound) as error:
             return _failed(error)
-        return await self._apply_deployments(csv, target, writers)
+        return target, writers
+
+    async def _remember(self, csv: ClusterServiceVersion, target: Target) -> None:
+        """Record as which account it is installed, before the first write as that account.
+
+        Without the OperatorGroup it would be installed with our rights from then on. Only a group
+        that names no account lifts that.
+        """
+        account = target.account or None
+        live = self._csvs.get(key_of(csv)) or csv
+        if account != live.status.installed_as:
+            status = msgspec.structs.replace(live.status, installed_as=account)
+            await self._csvs.set_status(live, status)
 
     async def _target(self, csv: ClusterServiceVersion) -> Target | GroupFault | None:
         """The target, confirmed by the server before the first write for a version."""
@@ -200,24 +249,35 @@ class Installer:
             *wanted_rights(csv, target, self._own),
             *((self._own.deployments, Key(namespace, one.name)) for one in named_deployments(csv)),
         ]
-        return taken(csv, wanted, lambda owner: self._csvs.get(owner) is not None)
+        before = self._csvs.get(Key(namespace, csv.metadata.annotations.get(REPLACES, "")))
+        plans = self._plans.by_index("namespace", namespace)
+        replaced = key_of(before) if before and replaces(csv, before, plans) else None
+        return taken(csv, wanted, lambda owner: self._csvs.get(owner) is not None, replaced)
 
     async def _apply_deployments(
-        self, csv: ClusterServiceVersion, target: Target, writers: Writers
-    ) -> PhaseResult | None:
-        subscription = self._subscription(csv)
-        config = subscription.spec.config if subscription else ()
-        if self._config_objects.unread(key_of(csv), config):
-            return None
+        self,
+        csv: ClusterServiceVersion,
+        config: Sequence[ConfigEntry],
+        target: Target,
+        writers: Writers,
+    ) -> list[DeploymentResult]:
         variables = self._proxy.variables()
         wanted = [
             merged(one, config, variables, target.annotations) for one in named_deployments(csv)
         ]
         lookup = self._config_objects.lookup(csv.metadata.namespace)
-        results = await Applier(csv, config, lookup, self._own, writers).apply(wanted)
-        if subscription is not None:
-            self._report(csv, subscription, results)
-        return phase_of_deployments(results)
+        return await Applier(csv, config, lookup, self._own, writers).apply(wanted)
+
+    def _faults(
+        self, csv: ClusterServiceVersion, config: Sequence[ConfigEntry]
+    ) -> list[ConfigFault]:
+        """The faults of the config that are found without the API server."""
+        lookup = self._config_objects.lookup(csv.metadata.namespace)
+        return [
+            fault
+            for one in named_deployments(csv)
+            for fault in config_faults(merged(one, config), config, lookup)
+        ]
 
     def _subscription(self, csv: ClusterServiceVersion) -> Subscription | None:
         """The Subscription whose configuration counts; None if it is gone."""
@@ -228,12 +288,14 @@ class Installer:
     def _report(
         self,
         csv: ClusterServiceVersion,
-        subscription: Subscription,
-        results: list[DeploymentResult],
+        subscription: Subscription | None,
+        faults: Sequence[ConfigFault],
     ) -> None:
+        if subscription is None:
+            return
         report = ConfigReport(
             generation=subscription.metadata.generation,
-            faults=tuple(fault for one in results for fault in one.faults),
+            faults=tuple(faults),
             selector_faults=tuple(
                 selector_faults(subscription.spec.config, named_deployments(csv))
             ),

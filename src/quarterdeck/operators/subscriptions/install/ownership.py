@@ -6,22 +6,25 @@ from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
 from quarterdeck.controller import Objects
 from quarterdeck.controller.metadata import key_of
-from quarterdeck.operators.subscriptions.names import REPLACES, owner_of
+from quarterdeck.operators.subscriptions.names import owner_of
 
 Wanted = tuple[Objects[Object], Key]
 """An object that is needed: its kind, and its key."""
 
 
 def taken(
-    csv: ClusterServiceVersion, wanted: Iterable[Wanted], exists: Callable[[Key], bool]
+    csv: ClusterServiceVersion,
+    wanted: Iterable[Wanted],
+    exists: Callable[[Key], bool],
+    replaced: Key | None = None,
 ) -> list[str]:
     """The needed objects that another ClusterServiceVersion has, or nobody that we know.
 
     `exists` tells whether there is a ClusterServiceVersion: the objects of one that is gone, and
-    of the one that this one replaces, can be taken over.
+    of the `replaced` one, can be taken over.
     """
-    namespace, before = csv.metadata.namespace, csv.metadata.annotations.get(REPLACES, "")
-    mine = {key_of(csv), Key(namespace, before)}
+    namespace = csv.metadata.namespace
+    mine = {key_of(csv), replaced}
     found = []
     for objects, key in wanted:
         live = objects.get(key)

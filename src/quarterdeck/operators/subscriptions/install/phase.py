@@ -113,6 +113,7 @@ def desired_status(
         phase=result.phase,
         reason=result.reason,
         message=message,
+        installed_as=csv.status.installed_as,
         observed_generation=csv.metadata.generation,
         conditions=set_condition(csv.status.conditions, succeeded, now),
     )

@@ -1,7 +1,10 @@
 """The target namespaces of the operators in a namespace, by its OperatorGroups."""
 
+from collections.abc import Sequence
+
 from quarterdeck.api.meta import NAMESPACES
 from quarterdeck.api.operators_v1 import OPERATOR_GROUPS, OperatorGroup
+from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, InstallPlan
 from quarterdeck.controller import Manager, Objects
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, target_of
 
@@ -9,9 +12,17 @@ from quarterdeck.operators.subscriptions.groups import GroupFault, Target, targe
 class Targets:
     """Finds the target of each namespace."""
 
-    def __init__(self, manager: Manager, groups: Objects[OperatorGroup]) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        groups: Objects[OperatorGroup],
+        csvs: Objects[ClusterServiceVersion],
+        plans: Objects[InstallPlan],
+    ) -> None:
         self._client = manager.replica_client
         self.groups = groups
+        self._csvs = csvs
+        self._plans = plans
         self.namespaces = manager.objects(NAMESPACES)
 
     async def confirmed_target(self, namespace: str) -> Target | GroupFault | None:
@@ -35,7 +46,29 @@ class Targets:
             one["metadata"]["name"]: one["metadata"].get("labels") or {}
             for one in self.namespaces.all()
         }
-        return target_of(namespace, self.groups.by_index("namespace", namespace), labels)
+        groups = self.groups.by_index("namespace", namespace)
+        csvs = self._csvs.by_index("namespace", namespace)
+        plans = self._plans.by_index("namespace", namespace)
+        return target_of(namespace, groups, labels, accounts_of(csvs, plans))
+
+
+def accounts_of(
+    csvs: Sequence[ClusterServiceVersion], plans: Sequence[InstallPlan]
+) -> frozenset[str]:
+    """The accounts as which something was installed in a namespace, or was to be.
+
+    A plan counts until its version says so itself.
+    """
+    fresh = {one.metadata.name for one in csvs if one.status.phase is None}
+    open_plans = [
+        one
+        for one in plans
+        if one.status.phase != "Complete"
+        or not fresh.isdisjoint(one.spec.cluster_service_version_names)
+    ]
+    found = [one.status.installed_as for one in csvs]
+    found += [one.status.installed_as for one in open_plans]
+    return frozenset(account for account in found if account)
 
 
 def _states(groups: list[OperatorGroup]) -> set[tuple[str, int]]:
