@@ -10,8 +10,9 @@ from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, p
 
 from quarterdeck.testing.waiting import eventually
 
-AT_ONCE = 1.0
-"""Seconds within which a change arrives."""
+AT_ONCE = 15.0
+"""Seconds within which a change arrives on a busy machine, where it takes about one; without a watch
+on the Proxy it would come with the next look at everything, minutes later."""
 DEFINITION = "proxies.config.openshift.io"
 KIND = "proxies.config.openshift.io"
 
@@ -63,7 +64,6 @@ def test_the_proxy_reaches_the_right_deployments_at_once(two: Cluster) -> None:
     assert two.env("engine")["NO_PROXY"]["value"] == ".example.com"
     two.delete(KIND, "cluster")
     took.append(seconds_until(two, None))
-    # The machine may be busy with other tests for some of them.
     assert min(took) < AT_ONCE, took
     assert two.get("deployment", "alone")["metadata"]["generation"] == generation
     assert two.env("alone").keys() == {"NAMESPACES", "NO_PROXY"}
