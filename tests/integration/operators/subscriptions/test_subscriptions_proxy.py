@@ -11,8 +11,8 @@ from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, p
 from quarterdeck.testing.waiting import eventually
 
 AT_ONCE = 15.0
-"""Seconds within which a change arrives on a busy machine, where it takes about one; without a watch
-on the Proxy it would come with the next look at everything, minutes later."""
+"""Seconds within which a change arrives on a busy machine; it takes about one. Without a watch on
+the Proxy it would come with the next look at everything, minutes later."""
 DEFINITION = "proxies.config.openshift.io"
 KIND = "proxies.config.openshift.io"
 
