@@ -192,7 +192,11 @@ def test_a_name_that_leads_elsewhere_later_is_cut_off(
     router = RouterProcess(
         account,
         tmp_path,
-        before=("bwrap", "--dev-bind", "/", "/", "--ro-bind", str(hosts), "/etc/hosts"),
+        # A PID namespace ends with bubblewrap, and all that the router started with it.
+        before=(
+            *("bwrap", "--dev-bind", "/", "/", "--ro-bind", str(hosts), "/etc/hosts"),
+            *("--unshare-pid", "--proc", "/proc", "--die-with-parent"),
+        ),
         flags=["--allow-external-names"],
         NAMESPACE_LABELS=f"kubernetes.io/metadata.name={shop.namespace}",
     )
