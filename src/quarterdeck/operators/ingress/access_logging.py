@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import OperatorCondition
 from quarterdeck.api.operator_v1.ingress_controller import ACCESS_LOGGING_READY
-from quarterdeck.operators.ingress.parts import MESSAGE_LIMIT
+from quarterdeck.operators.ingress.parts import MESSAGE_LIMIT, condition_of, listed
 from quarterdeck.operators.ingress.router_pod import ROUTER
 from quarterdeck.status.report import UNDATED
 
@@ -30,7 +30,7 @@ def access_logging_ready(
     if _ON not in (wanted := router_environment(template)):
         return None
     reports = [
-        (pod["metadata"]["name"], _report(pod))
+        (pod["metadata"]["name"], condition_of(pod, ACCESS_LOGGING_READY))
         for pod in sorted(pods, key=lambda one: str(one["metadata"]["name"]))
         if not pod["metadata"].get("deletionTimestamp") and router_environment(pod) == wanted
     ]
@@ -51,16 +51,9 @@ def router_environment(pod: Object) -> dict[str, str]:
     return {one["name"]: one["value"] for one in router.get("env") or () if "value" in one}
 
 
-def _report(pod: Object) -> Object:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == ACCESS_LOGGING_READY), {})
-
-
 def _lines(reports: Iterable[tuple[str, Object]]) -> str:
     said = [(name, str(one.get("message") or "")[:MESSAGE_LIMIT]) for name, one in reports]
-    lines = [f"{name}: {message}" for name, message in said if message]
-    more = len(lines) - LISTED_PODS
-    return "\n".join(lines[:LISTED_PODS] + ([f"and {more} more"] if more > 0 else []))
+    return listed([f"{name}: {message}" for name, message in said if message], LISTED_PODS)
 
 
 def _reason(report: Object, absent: str) -> str:

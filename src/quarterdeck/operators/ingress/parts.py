@@ -3,7 +3,7 @@
 A part holds, or does not for a reason. `health` knows how long each may not hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -42,9 +42,9 @@ def pods_run(seen: Observed) -> Part:
     failing = [f"pod {name}: {why}" for name, why in failing_pods(seen.pods)]
     if not failing:
         return Part(type="PodsRunning", holds=True)
-    more = len(failing) - LISTED_PODS
-    lines = failing[:LISTED_PODS] + ([f"and {more} more"] if more > 0 else [])
-    return Part(type="PodsRunning", holds=False, reason="PodsFailing", message="\n".join(lines))
+    return Part(
+        type="PodsRunning", holds=False, reason="PodsFailing", message=listed(failing, LISTED_PODS)
+    )
 
 
 def configuration_is_accepted(seen: Observed) -> Part:
@@ -58,9 +58,7 @@ def configuration_is_accepted(seen: Observed) -> Part:
     ]
     if not refused:
         return Part(type=type_, holds=True)
-    more = len(refused) - LISTED_PODS
-    lines = refused[:LISTED_PODS] + ([f"and {more} more"] if more > 0 else [])
-    return Part(type=type_, holds=False, reason="Refused", message="\n".join(lines))
+    return Part(type=type_, holds=False, reason="Refused", message=listed(refused, LISTED_PODS))
 
 
 def min_replicas_are_available(seen: Observed) -> Part:
@@ -136,6 +134,12 @@ def failing_pods(pods: tuple[Object, ...]) -> Iterator[tuple[str, str]]:
                 reason = f"container {container['name']}: {waiting['reason']}: {words}"
                 yield pod["metadata"]["name"], reason
                 break
+
+
+def listed(lines: Sequence[str], most: int) -> str:
+    """At most so many lines, and how many more there are."""
+    more = len(lines) - most
+    return "\n".join([*lines[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 def condition_of(live: Object, type_: str) -> Object:

@@ -17,6 +17,7 @@ from quarterdeck.versions import parse_version
 
 State = Literal["complete", "updating", "failing", "unknown"]
 Answer = Literal["True", "False", "Unknown"]
+_ANSWERS: dict[str, Answer] = {"True": "True", "False": "False"}
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,16 +172,11 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
     ]
     for update in status.conditional_updates:
         recommended = find_condition(update.conditions, "Recommended")
-        answer = recommended.status if recommended else "Unknown"
         found.append(
             PossibleUpdate(
                 version=update.release.version,
                 image=update.release.image,
-                recommended="True"
-                if answer == "True"
-                else "False"
-                if answer == "False"
-                else "Unknown",
+                recommended=_ANSWERS.get(recommended.status if recommended else "", "Unknown"),
                 risks=tuple(
                     Risk(name=risk.name, message=risk.message, url=risk.url)
                     for risk in update.risks
