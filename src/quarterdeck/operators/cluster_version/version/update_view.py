@@ -10,7 +10,7 @@ import msgspec
 from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersion, UpdateState
 from quarterdeck.operators.cluster_version.history import History, latest_completed
 from quarterdeck.operators.cluster_version.version.texts import progress_in
-from quarterdeck.operators.cluster_version.version.updates import way_back
+from quarterdeck.operators.cluster_version.version.updates import leaves_minor, way_back
 from quarterdeck.registry.reference import digest_of, has_registry
 from quarterdeck.status import find_condition
 from quarterdeck.versions import parse_version
@@ -166,7 +166,7 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
         PossibleUpdate(
             version=release.version,
             image=release.image,
-            blocked=blocked and _leaves_minor(running, release.version),
+            blocked=blocked and leaves_minor(running, release.version),
         )
         for release in status.available_updates or ()
     ]
@@ -181,7 +181,7 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
                     Risk(name=risk.name, message=risk.message, url=risk.url)
                     for risk in update.risks
                 ),
-                blocked=blocked and _leaves_minor(running, update.release.version),
+                blocked=blocked and leaves_minor(running, update.release.version),
             )
         )
     return tuple(sorted(found, key=_by_version, reverse=True))
@@ -190,11 +190,6 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
 def _by_version(update: PossibleUpdate) -> tuple[bool, Any, str]:
     parsed = parse_version(update.version)
     return (True, parsed, "") if parsed is not None else (False, None, update.version)
-
-
-def _leaves_minor(running: str, target: str) -> bool:
-    old, new = parse_version(running), parse_version(target)
-    return old is None or new is None or new.line > old.line
 
 
 def _condition(version: ClusterVersion, type_: str) -> ClusterStatusCondition | None:

@@ -309,7 +309,11 @@ def _turns_back(offer: Offer, asked: UpdateRequest) -> bool:
 
 def nothing_blocks(update: Update, offer: Offer, asked: UpdateRequest) -> UpdateRefused | None:
     """Refuse a move to a higher minor version while something blocks it."""
-    if not asked.blockers or update.force or not leaves_minor(asked.running[0], offer):
+    if (
+        not asked.blockers
+        or update.force
+        or not leaves_minor(asked.running[0], offer.release.version)
+    ):
         return None
     said = summary(asked.blockers)
     return UpdateRefused(
@@ -331,10 +335,10 @@ RULES: tuple[Callable[[Update, Offer, UpdateRequest], UpdateRefused | None], ...
 )
 
 
-def leaves_minor(running: str, offer: Offer) -> bool:
+def leaves_minor(running: str, target: str) -> bool:
     """Whether a move goes to a higher minor or major version; an unparsable version counts so."""
-    version = parse_version(running)
-    return version is None or offer.version.line > version.line
+    old, new = parse_version(running), parse_version(target)
+    return old is None or new is None or new.line > old.line
 
 
 def wanted_image(asked: UpdateRequest) -> str:
