@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quarterdeck.cli.cluster import LocalCluster, cluster_options
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.local_operators import UpCommand, changes_in, operators_in
+from quarterdeck.cli.local_real_nodes import (
+    check_nodes,
+    check_real_nodes,
+    check_state,
+    push_to_nodes,
+)
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ class NotRunning(CommandFailed):
     exit_code = 3
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def local() -> None:
     """Run a real Kubernetes control plane on this machine."""
 
@@ -60,6 +67,17 @@ def local() -> None:
     help="Also run the web console, and print a link that logs in once; with --foreground.",
 )
 @click.option(
+    "--real-nodes",
+    type=click.IntRange(1, 9),
+    metavar="N",
+    help="Run N real nodes with kubelet and containerd instead of this-machine; as root.",
+)
+@click.option(
+    "--audit-log",
+    is_flag=True,
+    help="Write every request to the API server, without bodies, to logs/audit.log of the state.",
+)
+@click.option(
     "--static-pods",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
     help="A directory of manifests of static pods, which the node this-machine runs.",
@@ -75,7 +93,9 @@ def up(
     payload: bool,
     everything: bool,
     console: bool,
+    audit_log: bool,
     static_pods: Path | None,
+    real_nodes: int | None,
     **_of_operators: Any,
 ) -> None:
     """Start the cluster, and return when it is ready.
@@ -98,6 +118,8 @@ def up(
             "--console needs --foreground; beside a cluster in the background, start it with: "
             "quarterdeck console --one-time-link"
         )
+    if real_nodes is not None:
+        check_real_nodes(ctx.params)
     layout = _layout(cluster)
     contents = Contents(
         operators=operators_in(ctx.params),
@@ -109,6 +131,8 @@ def up(
         running = running_status(layout)
         if running is not None and running.phase in ("ready", "degraded"):
             _check_port(running, port, cluster)
+            _check_audit_log(running, audit_log, cluster)
+            check_nodes(running, real_nodes, cluster)
             _install_missing(running, contents, layout, cluster)
             if console:
                 click.echo(
@@ -117,14 +141,17 @@ def up(
                 )
             return
         # Checked before a build, which takes minutes.
+        check_state(layout, real_nodes, cluster)
         prepare(layout)
-        if find_isolation() is Isolation.PROOT:
+        if real_nodes is None and find_isolation() is Isolation.PROOT:
             click.echo(proot_warning(), err=True)
         order = Order(
             state=layout.root,
-            binaries=_binaries(),
+            binaries=_binaries(with_real_nodes=real_nodes is not None),
             api_port=port,
             foreground=foreground,
+            real_nodes=real_nodes or 0,
+            audit=audit_log,
             contents=contents,
         )
         if foreground:
@@ -189,20 +216,20 @@ def status(cluster: LocalCluster, output: Output) -> None:
     context_settings={
         "ignore_unknown_options": True,
         "allow_interspersed_args": False,
-        "help_option_names": [],
     }
 )
 @cluster_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(cluster: LocalCluster, arguments: tuple[str, ...]) -> None:
-    """Run the cluster's own kubectl; it gets all ARGUMENTS."""
-    from quarterdeck.localcluster.status import kubectl_environment, running_status
+    """Run the cluster's own kubectl; it gets all ARGUMENTS.
+
+    Put the options below before the ARGUMENTS; `help` as an argument shows kubectl's own help.
+    """
+    from quarterdeck.localcluster.status import kubectl_environment
 
     layout = _layout(cluster)
     with errors_in_one_line(OSError):
-        running = running_status(layout)
-        if running is None:
-            raise NotRunning(f"the cluster does not run; start it with: {cluster.command('up')}")
+        running = _running(layout, cluster)
         environment = os.environ | kubectl_environment(layout)
         os.execve(running.kubectl, ["kubectl", *arguments], environment)  # noqa: S606
 
@@ -227,25 +254,36 @@ def exec_(
     from quarterdeck.localcluster.errors import LocalClusterError
     from quarterdeck.localcluster.node.sandbox.entry import command_inside
     from quarterdeck.localcluster.node.sandbox.lookup import find_entry
-    from quarterdeck.localcluster.status import running_status
 
     layout = _layout(cluster)
     with errors_in_one_line(LocalClusterError, OSError):
-        running = running_status(layout)
-        if running is None:
-            raise NotRunning(f"the cluster does not run; start it with: {cluster.command('up')}")
+        running = _running(layout, cluster)
         entry = find_entry(layout, running.kubectl, namespace, pod, container)
         words, variables = command_inside(entry, command)
         os.execvpe(words[0], words, variables)  # noqa: S606
 
 
 @local.command()
-def binaries() -> None:
+@cluster_options
+@click.argument("archive", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("image", metavar="NAME[:TAG]")
+def push(cluster: LocalCluster, archive: Path, image: str) -> None:
+    """Push the image in ARCHIVE to the registry beside real nodes, as NAME.
+
+    The reference that pods can name is printed, by its digest.
+    """
+    layout = _layout(cluster)
+    click.echo(push_to_nodes(archive, image, _running(layout, cluster), layout))
+
+
+@local.command()
+@click.option("--real-nodes", is_flag=True, help="Also the programs of real nodes.")
+def binaries(real_nodes: bool) -> None:
     """Download or build the cluster's programs if they are missing, and print their paths."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
 
     with errors_in_one_line(BinariesUnavailable):
-        found = _binaries()
+        found = _binaries(with_real_nodes=real_nodes)
     for program in sorted(found.paths):
         click.echo(found.paths[program])
 
@@ -261,16 +299,41 @@ def _layout(cluster: LocalCluster) -> "Layout":
     return layout
 
 
-def _binaries() -> "Binaries":
-    from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
+def _running(layout: "Layout", cluster: LocalCluster) -> "ClusterStatus":
+    """The status of the running cluster; NotRunning if it does not run."""
+    from quarterdeck.localcluster.status import running_status
 
-    return ensure_binaries(BinarySettings.from_environment(os.environ))
+    with errors_in_one_line(OSError):
+        running = running_status(layout)
+    if running is None:
+        raise NotRunning(f"the cluster does not run; start it with: {cluster.command('up')}")
+    return running
+
+
+def _binaries(*, with_real_nodes: bool = False) -> "Binaries":
+    from quarterdeck.localcluster.binaries import (
+        ALL,
+        REAL_NODES,
+        BinarySettings,
+        ensure_binaries,
+    )
+
+    names = (*ALL, *REAL_NODES) if with_real_nodes else ALL
+    return ensure_binaries(BinarySettings.from_environment(os.environ), names)
 
 
 def _check_port(running: "ClusterStatus", port: int | None, cluster: LocalCluster) -> None:
     if port is not None and not running.url.endswith(f":{port}"):
         raise CommandFailed(
             f"the cluster runs at {running.url}; to move it to port {port}, stop it first with: "
+            f"{cluster.command('down')}"
+        )
+
+
+def _check_audit_log(running: "ClusterStatus", wanted: bool, cluster: LocalCluster) -> None:
+    if wanted and not running.audit_log:
+        raise CommandFailed(
+            "the cluster runs without an audit log; to start it with one, stop it first with: "
             f"{cluster.command('down')}"
         )
 
@@ -283,8 +346,9 @@ def _install_missing(
     from quarterdeck.localcluster.access import access_to
     from quarterdeck.localcluster.installation import install_missing
 
-    with Steps() as step:
-        install_missing(access_to(layout, running), contents, step)
+    if not running.registry:
+        with Steps() as step:
+            install_missing(access_to(layout, running), contents, step)
     show_ready(running, "already running", contents, cluster)
 
 

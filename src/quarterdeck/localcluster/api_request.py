@@ -38,10 +38,13 @@ class ComponentResponse(msgspec.Struct, frozen=True):
 
 
 class Requests:
-    """Requests to one loopback port, authenticated by one client certificate."""
+    """Requests to one port, on loopback if no host is given, with one client certificate."""
 
-    def __init__(self, port: int, pki: Path, *, user: str, authority: str = "ca") -> None:
+    def __init__(
+        self, port: int, pki: Path, *, user: str, authority: str = "ca", host: str = LOOPBACK
+    ) -> None:
         self._port = port
+        self._host = host
         self._tls = ssl.create_default_context(cafile=str(certificate_path(pki, authority)))
         self._tls.load_cert_chain(certificate_path(pki, user), key_path(pki, user))
         self._kept: http.client.HTTPSConnection | None = None
@@ -80,7 +83,9 @@ class Requests:
                 connection.close()
 
     def _connection(self, timeout: float) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(LOOPBACK, self._port, context=self._tls, timeout=timeout)
+        return http.client.HTTPSConnection(
+            self._host, self._port, context=self._tls, timeout=timeout
+        )
 
     def ready(self, path: str, says: bytes = b"") -> bool:
         """Whether the component answers that it is ready; `says` must be in the body."""

@@ -18,10 +18,12 @@ from quarterdeck.localcluster.errors import LocalClusterError, NotReady
 from quarterdeck.localcluster.installation import install_missing
 from quarterdeck.localcluster.order import Order, encode
 from quarterdeck.localcluster.process import how_it_ended, tail
+from quarterdeck.localcluster.real_nodes.leftovers import remove_leftovers
 from quarterdeck.localcluster.state import Layout, is_locked, prepare
 from quarterdeck.localcluster.status import ClusterStatus, read_status, running_status
 
 START_TIMEOUT = 180.0
+REAL_NODES_START_TIMEOUT = 420.0
 STOP_TIMEOUT = 60.0
 _POLL_PERIOD = 0.05
 
@@ -30,7 +32,8 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> ClusterStatus:
     """Start the cluster unless it runs, wait until it is ready, and return its status."""
     layout = Layout(order.state)
     prepare(layout)
-    deadline = time.monotonic() + START_TIMEOUT
+    limit = REAL_NODES_START_TIMEOUT if order.real_nodes else START_TIMEOUT
+    deadline = time.monotonic() + limit
     child: subprocess.Popen[bytes] | None = None
     try:
         while True:
@@ -47,7 +50,7 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> ClusterStatus:
             if time.monotonic() > deadline:
                 log = layout.log_of("supervisor")
                 raise NotReady(
-                    f"the cluster was not ready after {START_TIMEOUT:.0f} s; see {log}", tail(log)
+                    f"the cluster was not ready after {limit:.0f} s; see {log}", tail(log)
                 )
             time.sleep(_POLL_PERIOD)
     except BaseException:
@@ -55,7 +58,7 @@ def bring_up(order: Order, progress: Callable[[str], None]) -> ClusterStatus:
             child.terminate()
             child.wait()
         raise
-    if child is None or status.supervisor.pid != child.pid:
+    if not order.real_nodes and (child is None or status.supervisor.pid != child.pid):
         install_missing(access_to(layout, status), order.contents, progress)
     return status
 
@@ -70,6 +73,7 @@ def take_down(layout: Layout, progress: Callable[[str], None]) -> StopResult:
         # A supervisor that holds the lock is about to write its status.
         if not is_locked(layout):
             layout.status.unlink(missing_ok=True)
+            remove_leftovers(layout)
             return "not running"
         if time.monotonic() > deadline:
             raise LocalClusterError(f"somebody holds {layout.lock}, but does not say who; end that")
@@ -79,6 +83,7 @@ def take_down(layout: Layout, progress: Callable[[str], None]) -> StopResult:
         return "stopped"
     status.supervisor.end(signal.SIGKILL, STOP_TIMEOUT)
     layout.status.unlink(missing_ok=True)
+    remove_leftovers(layout)
     return "did not stop in time: killed"
 
 

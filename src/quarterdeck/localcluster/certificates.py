@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from quarterdeck.localcluster.state import write_private
+from quarterdeck.localcluster.real_nodes.addresses import CONTROL_PLANE
+from quarterdeck.private_file import write_private
 
 AUTHORITY_LIFE = timedelta(days=3650)
 CERTIFICATE_LIFE = timedelta(days=365)
@@ -54,6 +55,7 @@ CERTIFICATES = (
         hosts=(
             *LOCAL_HOSTS,
             API_SERVICE_ADDRESS,
+            CONTROL_PLANE,
             "kubernetes",
             "kubernetes.default",
             "kubernetes.default.svc",

@@ -17,6 +17,7 @@ from quarterdeck.localcluster.certificates import (
     public_key_path,
 )
 from quarterdeck.localcluster.ports import LOOPBACK, Ports
+from quarterdeck.localcluster.real_nodes.addresses import CONTROL_PLANE
 from quarterdeck.localcluster.state import Layout
 
 Component = Literal[
@@ -51,6 +52,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Write every request, without bodies, to the audit log."""
     node_lease: int = 40
     """The duration of the nodes' Leases in seconds."""
+    real_nodes: int = 0
+    """How many real nodes there are; with any, all this is in a network namespace of its own."""
 
     @property
     def api_url(self) -> str:
@@ -117,8 +120,7 @@ def etcd_arguments(setup: Setup) -> list[str]:
 def apiserver_arguments(setup: Setup) -> list[str]:
     """The kube-apiserver, the only client of etcd."""
     options = [
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",
+        *_reachable(setup),
         f"--secure-port={setup.ports.kube_apiserver}",
         f"--etcd-servers={setup.etcd_url}",
         f"--etcd-cafile={setup.certificate('etcd-ca')}",
@@ -130,8 +132,6 @@ def apiserver_arguments(setup: Setup) -> list[str]:
         "--anonymous-auth=false",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
-        # An endpoint must not be a loopback address, so the API server publishes none.
-        "--endpoint-reconciler-type=none",
         f"--service-cluster-ip-range={SERVICE_NETWORK}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-account-key-file={public_key_path(setup.layout.pki, 'service-account')}",
@@ -157,6 +157,23 @@ def apiserver_arguments(setup: Setup) -> list[str]:
     return options
 
 
+def _reachable(setup: Setup) -> list[str]:
+    """Where the API server listens, and what it publishes as its endpoint."""
+    if setup.real_nodes:
+        return [
+            "--bind-address=0.0.0.0",
+            f"--advertise-address={CONTROL_PLANE}",
+            # No kube-proxy runs beside the control plane, so it asks endpoints of Services itself.
+            "--enable-aggregator-routing=true",
+        ]
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
+        # An endpoint must not be a loopback address, so the API server publishes none.
+        "--endpoint-reconciler-type=none",
+    ]
+
+
 def controller_manager_arguments(setup: Setup) -> list[str]:
     """The kube-controller-manager, each of its controllers under its own ServiceAccount."""
     return [
@@ -166,6 +183,8 @@ def controller_manager_arguments(setup: Setup) -> list[str]:
         f"--root-ca-file={setup.certificate('ca')}",
         f"--cluster-signing-cert-file={setup.certificate('ca')}",
         f"--cluster-signing-key-file={setup.key('ca')}",
+        # By default it makes a directory below /usr, if root runs it.
+        f"--flex-volume-plugin-dir={setup.layout.root / 'volume-plugins'}",
         # Rate limits would only slow tests down on a loopback API server.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
@@ -196,6 +215,9 @@ def kwok_arguments(setup: Setup) -> list[str]:
     ]
 
 
+GO_SETTINGS = ("GOGC", "GOMEMLIMIT", "GOMAXPROCS")
+"""The variables of Go's runtime that components inherit: they trade memory for processor time."""
+
 AGENT_ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(128 * 1024)}
 """A fixed size from which glibc maps blocks of memory outside the heap, for the agent.
 
@@ -214,6 +236,7 @@ def this_machine_arguments(setup: Setup) -> list[str]:
         f"--name={THIS_MACHINE}",
         f"--pods={setup.layout.pods}",
         f"--manifests={setup.layout.manifests}",
+        f"--state-dir={setup.layout.root}",
         f"--mask={setup.layout.root}",
         f"--show={setup.layout.root / 'releases'}",
         f"--credentials={setup.layout.root / 'credentials'}",

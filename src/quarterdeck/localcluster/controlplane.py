@@ -20,6 +20,7 @@ from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.components import (
     AGENT_ALLOCATOR,
     COMPONENTS,
+    GO_SETTINGS,
     THIS_MACHINE,
     Component,
     Setup,
@@ -28,6 +29,7 @@ from quarterdeck.localcluster.components import (
 from quarterdeck.localcluster.credentials import write_credentials
 from quarterdeck.localcluster.errors import ComponentCrashed, NotReady
 from quarterdeck.localcluster.node import placement
+from quarterdeck.localcluster.parts import ExtraComponent
 from quarterdeck.localcluster.ports import check_ports, ports_of, stored_operator_ports
 from quarterdeck.localcluster.process import ComponentProcess, Spawner, how_it_ended
 from quarterdeck.localcluster.state import (
@@ -68,6 +70,7 @@ class ControlPlane(ClusterAccess):
         audit: bool = False,
         node_lease: int = 40,
         api_port: int | None = None,
+        real_nodes: int = 0,
         progress: Callable[[str], None] = _silent,
     ) -> None:
         layout = Layout(state.resolve())
@@ -83,6 +86,7 @@ class ControlPlane(ClusterAccess):
                 durable=durable,
                 audit=audit,
                 node_lease=node_lease,
+                real_nodes=real_nodes,
             )
             super().__init__(setup, binaries.kubectl)
             write_credentials(setup)
@@ -90,7 +94,10 @@ class ControlPlane(ClusterAccess):
             self._lock.release()
             raise
         self._spawner = Spawner()
-        self.processes = {component: self._process(component) for component in COMPONENTS}
+        self._parts: dict[str, ExtraComponent] = {}
+        self.processes: dict[str, ComponentProcess] = {
+            component: self._process(component) for component in COMPONENTS
+        }
 
     def add_this_machine(self, options: Sequence[str] = ()) -> None:
         """Add the node `this-machine`; its agent gets these options beside its own.
@@ -99,8 +106,20 @@ class ControlPlane(ClusterAccess):
         """
         self.processes[THIS_MACHINE] = self._process(THIS_MACHINE, options)
 
+    def add(self, part: ExtraComponent) -> None:
+        """Add a part beside the control plane; start it by name, after `start`."""
+        self._parts[part.name] = part
+        self.processes[part.name] = ComponentProcess(
+            part.name,
+            part.command,
+            spawner=self._spawner,
+            environment=part.environment,
+            log=self.layout.log_of(part.name),
+            descriptors=part.descriptors,
+        )
+
     @property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[str, ...]:
         """All components of this cluster, each after those that it depends on."""
         return tuple(self.processes)
 
@@ -111,7 +130,7 @@ class ControlPlane(ClusterAccess):
 
     # Start and stop.
 
-    def start(self, *components: Component) -> None:
+    def start(self, *components: str) -> None:
         """Start the components that do not run, and return when they are ready."""
         if components:
             for component in components:
@@ -132,43 +151,49 @@ class ControlPlane(ClusterAccess):
             self._progress("starting the node this-machine")
             self.start(THIS_MACHINE)
 
-    def launch(self, component: Component) -> None:
+    def launch(self, component: str) -> None:
         """Start a component that does not run, and do not wait for it."""
         if component == "etcd" and self.processes[component].pid is None:
             discard_unready_data(self.layout)
         if component == "kwok":
-            simulated.prepare_node(self.requests(), self.setup.ports.this_machine)
+            simulated.prepare_node(
+                self.requests(),
+                self.setup.ports.this_machine,
+                beside_real_nodes=bool(self.setup.real_nodes),
+            )
         if component == THIS_MACHINE:
             placement.prepare_node(self.requests())
+        if component in self._parts and self.processes[component].pid is None:
+            self._parts[component].prepare()
         self.processes[component].start()
 
-    def stop(self, *components: Component, grace: float = STOP_GRACE_PERIOD) -> None:
+    def stop(self, *components: str, grace: float = STOP_GRACE_PERIOD) -> None:
         """Stop components, dependants first; `grace` seconds after SIGTERM each is killed."""
         for component in reversed(self.components):
             if component in (components or self.components):
                 self.processes[component].stop(grace)
 
-    def restart(self, *components: Component) -> None:
+    def restart(self, *components: str) -> None:
         """Stop components and start them again."""
         self.stop(*components)
         self.start(*components)
 
-    def kill(self, *components: Component) -> None:
+    def kill(self, *components: str) -> None:
         """Kill components with SIGKILL."""
         for component in components or self.components:
             self.processes[component].kill()
 
-    def pause(self, *components: Component) -> None:
+    def pause(self, *components: str) -> None:
         """Pause components by SIGSTOP; their connections stay open."""
         for component in components or self.components:
             self.processes[component].pause()
 
-    def resume(self, *components: Component) -> None:
+    def resume(self, *components: str) -> None:
         """Resume paused components by SIGCONT."""
         for component in components or self.components:
             self.processes[component].resume()
 
-    def wait_ready(self, *components: Component, limit: float = START_TIMEOUT) -> None:
+    def wait_ready(self, *components: str, limit: float = START_TIMEOUT) -> None:
         """Wait until components are ready; raise if one has crashed or takes too long."""
         waiting = list(components or self.components)
         deadline = time.monotonic() + limit
@@ -185,10 +210,12 @@ class ControlPlane(ClusterAccess):
         if "etcd" in (components or self.components):
             keep_data(self.layout)
 
-    def is_ready(self, component: Component) -> bool:
+    def is_ready(self, component: str) -> bool:
         """Whether a component runs and answers that it is ready."""
         if self.processes[component].pid is None:
             return False
+        if component in self._parts:
+            return self._parts[component].is_ready()
         ports, pki = self.setup.ports, self.layout.pki
         match component:
             case "etcd":
@@ -209,6 +236,7 @@ class ControlPlane(ClusterAccess):
                 return simulated.is_ready(self.requests())
             case "this-machine":
                 return placement.is_ready(self.requests())
+        return False
 
     def close(self) -> None:
         """Kill all running components, and unlock the state directory."""
@@ -237,6 +265,7 @@ class ControlPlane(ClusterAccess):
     def _process(self, component: Component, options: Sequence[str] = ()) -> ComponentProcess:
         program = self.binaries.paths.get(component, Path(sys.executable))
         environment = {"HOME": str(self.layout.root), "PATH": os.defpath}
+        environment |= {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
         if component == THIS_MACHINE:
             # The agent needs these to find bubblewrap, and to hide the user's kubeconfigs and
             # clusters from pods.
@@ -252,7 +281,7 @@ class ControlPlane(ClusterAccess):
             with_descendants=component == THIS_MACHINE,
         )
 
-    def _raise_if_crashed(self, component: Component) -> None:
+    def _raise_if_crashed(self, component: str) -> None:
         process = self.processes[component]
         if process.exit_code is not None:
             check_space(self.layout.root)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quarterdeck.localcluster import certificates, kubeconfig
 from quarterdeck.localcluster.components import Setup
-from quarterdeck.localcluster.state import write_private
+from quarterdeck.private_file import write_private
 
 _AUDIT_POLICY = b"""\
 apiVersion: audit.k8s.io/v1

@@ -12,7 +12,7 @@ from msgspec import structs
 from quarterdeck.delivery.declaration import Declaration, Deployed, PayloadPart
 from quarterdeck.localcluster.operators import find_operator
 from quarterdeck.localcluster.releases import write_release
-from quarterdeck.metal3.model.edges import RELEASES, Release
+from quarterdeck.metal3.model.edges import RELEASES, ModelRelease
 
 PREVIOUS = {
     "A": ("B",),
@@ -35,14 +35,14 @@ def write_handover_releases(root: Path, *, with_cluster_version: bool = True) ->
         write_release(root, release.version, previous, operators)
 
 
-def operators_of(release: Release) -> list[Declaration]:
+def operators_of(release: ModelRelease) -> list[Declaration]:
     """The two operators of a release, or the one."""
     baremetal = find_operator("baremetal")
     found = [machine_api(release, baremetal)]
     return [*found, baremetal] if release.has_baremetal else found
 
 
-def machine_api(release: Release, baremetal: Declaration) -> Declaration:
+def machine_api(release: ModelRelease, baremetal: Declaration) -> Declaration:
     """The machine API operator in its build for a release."""
     declared = find_operator("machine-api")
     built = _with_args(declared, (f"--metal3-build={release.name}",))

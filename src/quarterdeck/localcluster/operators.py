@@ -1,6 +1,6 @@
 """Deploys operators into a local cluster from their declarations, and finds their pods.
 
-They are deployed as in any cluster, with two differences. An operator may declare arguments for a
+They are deployed as in any cluster, with some differences. An operator may declare arguments for a
 local cluster. A static pod does not use the host's network, so that several clusters do not
 collide. Objects of the administrator are created if they are missing, and never changed.
 """
@@ -24,11 +24,13 @@ from quarterdeck.delivery.declaration import (
     StaticPodDelivery,
 )
 from quarterdeck.delivery.deliverable import trouble
-from quarterdeck.delivery.files import kinds, text
+from quarterdeck.delivery.files import kinds
 from quarterdeck.delivery.manifests import (
     CREDENTIALS,
+    RENEWAL,
     account_objects,
     deployment,
+    disruption_budgets,
     foreign_namespaces,
     missing_namespace,
     part_objects,
@@ -36,6 +38,7 @@ from quarterdeck.delivery.manifests import (
     static_pod,
 )
 from quarterdeck.delivery.registry import installed
+from quarterdeck.delivery.yaml_text import text
 from quarterdeck.localcluster import static_pods
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.components import THIS_MACHINE
@@ -88,7 +91,7 @@ def deploy_operator(
         case Deployed() as delivery:
             workload = deployment(declared, delivery)
             _set_args(workload["spec"]["template"]["spec"], wanted)
-            apply(cluster, [workload])
+            apply(cluster, [workload, *disruption_budgets(declared)])
             where = (f"deployment/{declared.account}", f"--namespace={declared.namespace}")
             cluster.kubectl("rollout", "status", *where, f"--timeout={READY_TIMEOUT}s")
         case StaticPodDelivery() as delivery:
@@ -105,6 +108,9 @@ def local_static_pod(delivered: Object, args: Sequence[str]) -> Object:
     """The delivered static pod as it runs in a local cluster."""
     pod = copy.deepcopy(delivered)
     pod["spec"].pop("hostNetwork")
+    (container,) = pod["spec"]["containers"]
+    # Its certificate is issued again at each start of the cluster.
+    container["args"] = [arg for arg in container["args"] if not arg.startswith(f"{RENEWAL}=")]
     _set_args(pod["spec"], args)
     return pod
 

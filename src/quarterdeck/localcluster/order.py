@@ -29,6 +29,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Binaries
     api_port: int | None = None
     foreground: bool = False
+    real_nodes: int = 0
+    """How many real nodes to run; with any, the contents are empty."""
+    audit: bool = False
+    """Write every request, without bodies, to the audit log."""
     contents: Contents = Contents()
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from quarterdeck.localcluster.errors import PortTaken
-from quarterdeck.localcluster.state import Layout, write_private
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.private_file import write_private
 
 LOOPBACK = "127.0.0.1"
 

@@ -45,32 +45,36 @@ class Spawner:
         environment: Mapping[str, str],
         log: Path,
         with_descendants: bool = False,
+        descriptors: Sequence[int] = (),
     ) -> Spawned:
-        """Start a process that writes to the log file.
+        """Start a process that writes to the log file, and inherits these open files.
 
         `with_descendants`: all processes that it starts, and that these start, end with it.
         """
         how = _spawn_with_descendants if with_descendants else _spawn
-        return self._thread.submit(how, argv, environment, log).result()
+        return self._thread.submit(how, argv, environment, log, descriptors).result()
 
     def close(self) -> None:
         """End the thread, and with it all processes that it has started."""
         self._thread.shutdown()
 
 
-def _spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Spawned:
-    popen = _popen([*_launcher(die_with_parent.__file__), *argv], environment, log)
+def _spawn(
+    argv: Sequence[str], environment: Mapping[str, str], log: Path, descriptors: Sequence[int]
+) -> Spawned:
+    launcher = _launcher(die_with_parent.__file__)
+    popen = _popen([*launcher, *argv], environment, log, *descriptors)
     return Spawned(popen, popen.pid)
 
 
 def _spawn_with_descendants(
-    argv: Sequence[str], environment: Mapping[str, str], log: Path
+    argv: Sequence[str], environment: Mapping[str, str], log: Path, descriptors: Sequence[int]
 ) -> Spawned:
     report, reported = os.pipe()
     with os.fdopen(report, "rb") as stream:
         try:
             launcher = [*_launcher(end_with_program.__file__), str(reported)]
-            popen = _popen([*launcher, *argv], environment, log, reported)
+            popen = _popen([*launcher, *argv], environment, log, reported, *descriptors)
         finally:
             os.close(reported)
         # Empty if it could not start: it says why in the log, and its end is noticed as any other.
@@ -109,6 +113,7 @@ class ComponentProcess:
         environment: Mapping[str, str],
         log: Path,
         with_descendants: bool = False,
+        descriptors: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.argv = list(argv)
@@ -116,6 +121,7 @@ class ComponentProcess:
         self._spawner = spawner
         self._environment = environment
         self._with_descendants = with_descendants
+        self._descriptors = descriptors
         self._spawned: Spawned | None = None
 
     @property
@@ -140,6 +146,7 @@ class ComponentProcess:
             environment=self._environment,
             log=self.log,
             with_descendants=self._with_descendants,
+            descriptors=self._descriptors,
         )
 
     def stop(self, grace: float) -> None:

@@ -15,12 +15,13 @@ from msgspec import structs
 
 from quarterdeck.api.custom_resource import SELF_MANAGED
 from quarterdeck.api.meta import Object
-from quarterdeck.delivery.declaration import Declaration, Deployed
+from quarterdeck.delivery.declaration import Declaration, Deployed, HostPath
 from quarterdeck.delivery.deliverable import troubles
-from quarterdeck.delivery.files import payload_files, text
+from quarterdeck.delivery.files import payload_files
 from quarterdeck.delivery.manifests import own_objects, replace_args
 from quarterdeck.delivery.payload import component_prefix
 from quarterdeck.delivery.registry import installed
+from quarterdeck.delivery.yaml_text import text
 from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.errors import LocalClusterError
@@ -31,6 +32,8 @@ from quarterdeck.payload.model import ReleaseMetadata
 from quarterdeck.payload.releases import load_release, metadata_text, read_releases
 from quarterdeck.payload.seal import seal
 
+MOUNT = "/releases"
+"""Where the operator's pod finds the releases directory."""
 FIRST, NEXT = "0.1.0", "0.2.0"
 """The first release of a cluster, and the one to which it can be updated."""
 RELEASE_TIMEOUT = 180.0
@@ -150,15 +153,20 @@ def _here(declared: Declaration, root: Path) -> Declaration:
     """The declaration as it is delivered on this machine.
 
     It has the arguments for a local cluster, and the operator that applies payloads has this
-    machine's releases directory instead of a node's.
+    machine's releases directory.
     """
     delivery = declared.delivery
     if not isinstance(delivery, Deployed) or delivery.in_payload is None:
         return declared
     in_payload = delivery.in_payload
     if declared.applies_payload:
-        moved = tuple(structs.replace(one, path=str(root)) for one in in_payload.host_paths)
-        in_payload = structs.replace(in_payload, host_paths=moved)
+        in_payload = structs.replace(
+            in_payload,
+            args=(f"--releases={MOUNT}", *in_payload.args),
+            host_paths=(*in_payload.host_paths, HostPath("releases", str(root), MOUNT)),
+        )
+        # A standard would refuse the directory.
+        declared = structs.replace(declared, pod_security="privileged")
     args = tuple(replace_args(delivery.args, declared.local.args))
     here = structs.replace(delivery, args=args, in_payload=in_payload)
     return structs.replace(declared, delivery=here)

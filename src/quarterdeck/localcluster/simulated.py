@@ -13,11 +13,10 @@ from quarterdeck.localcluster.components import SIMULATED_NODE
 
 STAGES = Path(__file__).parent / "manifests" / "stages.yaml"
 
-SIMULATE_ANNOTATION = "quarterdeck.dev/simulate"
-"""An annotation on a pod: how it behaves on the simulated node; see the stages for the values."""
-
 KUBELET_PORT_ANNOTATION = "quarterdeck.dev/kubelet-port"
 """An annotation on the node, from which the stages write its status."""
+
+TAINT = {"key": "quarterdeck.dev/node", "value": "simulated", "effect": "NoSchedule"}
 
 _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{SIMULATED_NODE}"
 
@@ -33,10 +32,15 @@ class CollectionObject(msgspec.Struct, frozen=True):
     body: dict[str, Any]
 
 
-def desired_manifests(kubelet_port: int) -> list[CollectionObject]:
+def desired_manifests(
+    kubelet_port: int, *, beside_real_nodes: bool = False
+) -> list[CollectionObject]:
     """The objects that kwok needs before it starts, in order."""
+    node = desired_node(kubelet_port)
+    if beside_real_nodes:
+        node["spec"] = {"taints": [TAINT]}
     return [
-        CollectionObject("/api/v1/nodes", desired_node(kubelet_port)),
+        CollectionObject("/api/v1/nodes", node),
         CollectionObject(f"{_RBAC}/clusterroles", _role("ClusterRole", _CLUSTER_RULES)),
         CollectionObject(f"{_RBAC}/clusterrolebindings", _binding("ClusterRole")),
         # The API server creates this namespace too, but only some time after it is ready.
@@ -46,12 +50,13 @@ def desired_manifests(kubelet_port: int) -> list[CollectionObject]:
     ]
 
 
-def prepare_node(requests: Requests, kubelet_port: int) -> None:
+def prepare_node(requests: Requests, kubelet_port: int, *, beside_real_nodes: bool = False) -> None:
     """Apply the objects that kwok needs before it starts.
 
-    At `kubelet_port` the agent of this-machine answers for the pods of this node.
+    At `kubelet_port` the agent of this-machine answers for the pods of this node. Beside real nodes
+    it has a taint, so that only pods come which ask for it.
     """
-    for manifest in desired_manifests(kubelet_port):
+    for manifest in desired_manifests(kubelet_port, beside_real_nodes=beside_real_nodes):
         requests.apply(manifest.collection, manifest.body)
     # A new kwok would wait until the Lease of an earlier one expires.
     requests.send("DELETE", _LEASE)

@@ -8,8 +8,9 @@ uses it.
 import errno
 import fcntl
 import os
+import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +18,15 @@ import msgspec
 
 from quarterdeck.localcluster.binaries import KUBERNETES_VERSION
 from quarterdeck.localcluster.errors import AlreadyRunning, StateUnusable
+from quarterdeck.private_file import write_private
 
 STATE_FORMAT = 1
 
 ENOUGH_DISK = 256 * 1024 * 1024
 """With less than this many bytes a start fails: etcd alone preallocates two segments of 64 MB."""
+
+DEFAULT_CLUSTER = "local"
+"""The name of the cluster that commands mean if they name none."""
 
 
 class StateVersion(msgspec.Struct, frozen=True):
@@ -137,16 +142,6 @@ class Layout(msgspec.Struct, frozen=True):
         return self.kubeconfigs / f"{user.replace('/', '_').replace(':', '_')}.kubeconfig"
 
 
-def write_private(path: Path, data: bytes, *, owner: int = -1) -> None:
-    """Replace a file in one step by one that only its owner can read; -1 is our own user."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchown(descriptor, owner, -1)
-        file.write(data)
-    beside.replace(path)
-
-
 def prepare(layout: Layout) -> None:
     """Create the state directory, or raise why it cannot be used.
 
@@ -253,6 +248,14 @@ def check_space(root: Path) -> None:
             f"the disk of {root} is full: {free // 2**20} MB free, {ENOUGH_DISK // 2**20} MB "
             "are needed; free some, or choose another place with --state-dir"
         )
+
+
+def selecting_options(root: Path, env: Mapping[str, str]) -> str:
+    """The options of `quarterdeck local` that select the cluster in this directory, for a shell."""
+    base = env.get("XDG_STATE_HOME") or f"{env.get('HOME', '')}/.local/state"
+    if root.parent != Path(base) / "quarterdeck":
+        return f"--state-dir {shlex.quote(str(root))}"
+    return "" if root.name == DEFAULT_CLUSTER else f"--name {root.name}"
 
 
 def _remove_remedy(root: Path) -> str:

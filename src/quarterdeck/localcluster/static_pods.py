@@ -17,7 +17,8 @@ from quarterdeck.localcluster.credentials import issue_pod_credentials
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation
 from quarterdeck.localcluster.node.volumes.files import owner_of
-from quarterdeck.localcluster.state import Layout, write_private
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.private_file import write_private
 
 
 class StaticPodRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,8 @@ from typing import Literal, Self
 
 import msgspec
 
-from quarterdeck.localcluster.state import Layout, write_private
+from quarterdeck.localcluster.state import Layout
+from quarterdeck.private_file import write_private
 
 Phase = Literal["starting", "ready", "degraded", "stopping", "failed"]
 ComponentState = Literal["waiting", "starting", "running", "crashed"]
@@ -95,6 +96,10 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     kubectl: str = ""
     foreground: bool = False
+    registry: str = ""
+    """The registry beside real nodes, as this machine reaches it."""
+    audit_log: str = ""
+    """The API server's audit log; empty if it writes none."""
     components: tuple[ComponentStatus, ...] = ()
 
 

@@ -13,8 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from quarterdeck.localcluster.components import Component
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import CrashHistory, crashed, started
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
@@ -31,6 +31,9 @@ from quarterdeck.localcluster.status import (
     ProcessIdentity,
     write_status,
 )
+
+if TYPE_CHECKING:
+    from quarterdeck.localcluster.real_nodes.cluster import RealNodes
 
 CHECK_PERIOD = 0.2
 EXIT_CANNOT = 2
@@ -73,13 +76,30 @@ class Supervisor:
         self._stopping = False
         self._ignores_signals = False
         self._control_plane = ControlPlane(
-            order.state, order.binaries, api_port=order.api_port, progress=self._progress
+            order.state,
+            order.binaries,
+            audit=order.audit,
+            api_port=order.api_port,
+            real_nodes=order.real_nodes,
+            progress=self._progress,
         )
-        own = self._control_plane.layout.own_manifests
-        self._control_plane.add_this_machine([f"--manifests={own}"])
+        self._real_nodes = self._with_real_nodes() if order.real_nodes else None
+        if self._real_nodes is None:
+            own = self._control_plane.layout.own_manifests
+            self._control_plane.add_this_machine([f"--manifests={own}"])
         components = self._control_plane.components
-        self._states: dict[Component, ComponentState] = dict.fromkeys(components, "waiting")
+        self._states: dict[str, ComponentState] = dict.fromkeys(components, "waiting")
         self._histories = dict.fromkeys(components, CrashHistory())
+
+    def _with_real_nodes(self) -> "RealNodes":
+        # Imported here because most clusters have none.
+        from quarterdeck.localcluster.real_nodes.cluster import RealNodes
+
+        try:
+            return RealNodes(self._control_plane, self._order.real_nodes, self._progress)
+        except BaseException:
+            self._control_plane.close()
+            raise
 
     @property
     def layout(self) -> Layout:
@@ -116,12 +136,17 @@ class Supervisor:
                 self._write()
             else:
                 self.layout.status.unlink(missing_ok=True)
+        if self._real_nodes is not None:
+            self._real_nodes.close()
         self._control_plane.close()
 
     def _start(self) -> None:
         use_static_pods(self.layout, self._order.contents.static_pods)
         self._control_plane.start()
-        install(self._control_plane, self._order.contents, self._progress)
+        if self._real_nodes is not None:
+            self._real_nodes.start()
+        else:
+            install(self._control_plane, self._order.contents, self._progress)
         self._states = dict.fromkeys(self._states, "running")
         self._phase, self._step = "ready", ""
         self._ready(self._write())
@@ -136,7 +161,7 @@ class Supervisor:
             self._write()
             time.sleep(CHECK_PERIOD)
 
-    def _look_at(self, component: Component, now: float) -> None:
+    def _look_at(self, component: str, now: float) -> None:
         """Update the state of one component: crashed, starting, running."""
         process = self._control_plane.processes[component]
         history = self._histories[component]
@@ -150,7 +175,7 @@ class Supervisor:
             case _ if process.pid is None:
                 self._note_crash(component, now, how_it_ended(process.exit_code))
 
-    def _start_again(self, component: Component, now: float) -> None:
+    def _start_again(self, component: str, now: float) -> None:
         try:
             self._control_plane.launch(component)
         except (LocalClusterError, OSError) as error:  # A component that it needs does not run.
@@ -159,7 +184,7 @@ class Supervisor:
             self._states[component] = "starting"
             self._histories[component] = started(self._histories[component], now)
 
-    def _note_crash(self, component: Component, now: float, what: str) -> None:
+    def _note_crash(self, component: str, now: float, what: str) -> None:
         history = crashed(self._histories[component], now)
         self._histories[component] = history
         self._states[component] = "crashed"
@@ -191,6 +216,8 @@ class Supervisor:
             kubeconfig=str(plane.kubeconfig),
             kubectl=str(plane.binaries.kubectl),
             foreground=self._order.foreground,
+            registry=self._real_nodes.registry if self._real_nodes is not None else "",
+            audit_log=str(plane.audit_log) if self._order.audit else "",
             components=tuple(
                 ComponentStatus(
                     name=component,

@@ -127,7 +127,7 @@ def up_on_a_terminal(local: Local) -> str:
     ours, theirs = os.openpty()
     environment = local.environment | {"TERM": "xterm"}
     with subprocess.Popen(
-        local.argv("up"), env=environment, stdout=subprocess.DEVNULL, stderr=theirs
+        local.argv("up", "--audit-log"), env=environment, stdout=subprocess.DEVNULL, stderr=theirs
     ) as up:
         os.close(theirs)
         drawn = b""
@@ -169,6 +169,18 @@ def test_up_with_another_port_is_refused_while_it_runs(running: Local) -> None:
     assert "to move it to port 4711, stop it first with:" in line
 
 
+def test_the_audit_log_has_every_request_without_its_body(running: Local) -> None:
+    log = Path(running.status()["auditLog"])
+    assert log == running.layout.audit_log
+    assert str(log) in running.run("status").stdout
+    literal = "--from-literal=key=not-in-the-log"
+    assert running.run("kubectl", "create", "configmap", "audited", literal).returncode == 0
+    text = log.read_text()
+    assert '"name":"audited"' in text
+    assert "not-in-the-log" not in text
+    assert log.stat().st_mode & 0o077 == 0
+
+
 def test_status_is_ready_and_names_every_component(running: Local) -> None:
     result = running.run("status")
     assert result.returncode == 0
@@ -205,7 +217,7 @@ def test_quarterdecks_types_are_in_it(running: Local) -> None:
         pytest.param(["-n", "kube-system", "get", "pods"], 0, "", id="options may come first"),
         pytest.param(["version", "-o", "json"], 0, '"gitVersion": "v1.36.4"', id="it is pinned"),
         pytest.param(["get", "--help"], 0, "Display one or many resources", id="help is its own"),
-        pytest.param(["--help"], 0, "kubectl controls the Kubernetes", id="all help is its own"),
+        pytest.param(["help"], 0, "kubectl controls the Kubernetes", id="all help is its own"),
         pytest.param(["auth", "whoami"], 0, "quarterdeck-admin", id="as administrator"),
     ],
 )
@@ -296,6 +308,7 @@ def check_foreground(local: Local, url: str, *kubectl: str) -> None:
             lines.append(line)
             if line.startswith("Ctrl-C"):
                 break
+        assert "Try:\n" in lines, "".join(lines)
         # A line that ends in a backslash goes on in the next one.
         shown = "".join(lines[lines.index("Try:\n") :]).replace("\\\n", "")
         tries = [line.strip() for line in shown.splitlines() if " kubectl " in line]
@@ -321,6 +334,9 @@ def test_down_stops_everything_and_the_next_up_finds_it_again(local: Local) -> N
     The next `up` is in the foreground.
     """
     assert local.run("up").returncode == 0
+    line = one_line_error(local.run("up", "--audit-log"))
+    assert "the cluster runs without an audit log; to start it with one, stop it" in line
+    assert not local.layout.audit_log.exists()
     url = local.status()["url"]
     saved = local.home / "kubeconfig"
     saved.write_bytes(local.layout.kubeconfig.read_bytes())

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import ssl
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.certificates import certificate_path, key_path
+from quarterdeck.localcluster.components import COMPONENTS, GO_SETTINGS
 from quarterdeck.testing.plugin import Kubectl
 
 
@@ -23,6 +25,18 @@ def status_of(port: int, path: str, authority: Path, pki: Path, user: str | None
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+def test_components_see_nothing_of_the_users_environment_but_gos_own_settings(
+    control_plane: ControlPlane,
+) -> None:
+    settings = {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
+    for component in COMPONENTS:
+        process = Path(f"/proc/{control_plane.processes[component].pid}/environ")
+        variables = dict(one.split("=", 1) for one in process.read_text().split("\0") if "=" in one)
+        variables.pop("LC_CTYPE", None)  # Python sets it in a process that has no locale.
+        own = {"HOME": str(control_plane.layout.root), "PATH": os.defpath}
+        assert variables == own | settings, component
 
 
 @pytest.mark.parametrize("path", ["/api", "/version", "/readyz", "/livez", "/metrics"])

@@ -17,12 +17,15 @@ def test_the_delivered_manifest_is_a_static_pod_of_the_local_connection() -> Non
     assert "--interval=10m" in pod["spec"]["containers"][0]["args"]
 
 
-def test_a_local_cluster_changes_only_address_and_interval() -> None:
+def test_a_local_cluster_changes_only_address_interval_and_certificate() -> None:
     delivered = yaml.safe_load(DELIVERED)
     pod = local_static_pod(delivered, find_operator("staleness").local.args)
     assert "hostNetwork" not in pod["spec"]
     arguments = pod["spec"]["containers"][0]["args"]
     assert set(arguments) - set(delivered["spec"]["containers"][0]["args"]) == {"--interval=60s"}
+    # The certificate is issued again at each start.
+    gone = set(delivered["spec"]["containers"][0]["args"]) - set(arguments)
+    assert gone == {"--interval=10m", "--renew-certificate=90d"}
     pod["spec"]["containers"][0]["args"] = delivered["spec"]["containers"][0]["args"]
     pod["spec"]["hostNetwork"] = True
     assert pod == delivered

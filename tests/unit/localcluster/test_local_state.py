@@ -1,11 +1,13 @@
 """The state directory: who may use it, and when it is refused."""
 
 import os
+import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from quarterdeck.cli.cluster import LocalCluster
 from quarterdeck.localcluster.errors import AlreadyRunning, StateUnusable
 from quarterdeck.localcluster.state import (
     THIS_VERSION,
@@ -14,8 +16,9 @@ from quarterdeck.localcluster.state import (
     StateVersion,
     is_locked,
     prepare,
-    write_private,
+    selecting_options,
 )
+from quarterdeck.private_file import write_private
 
 
 @pytest.fixture
@@ -118,3 +121,18 @@ def test_a_private_file_is_replaced_whole_and_never_readable(tmp_path: Path) -> 
 def test_kubeconfigs_of_users_stay_in_their_directory(user: str, file: str) -> None:
     layout = Layout(Path("/state"))
     assert layout.kubeconfig_of(user) == layout.kubeconfigs / file
+
+
+@pytest.mark.parametrize("name", ["local", "dev"])
+@pytest.mark.parametrize("directory", [None, Path("/some where/else")])
+def test_the_options_that_select_a_cluster_are_those_of_the_commands(
+    monkeypatch: pytest.MonkeyPatch, name: str, directory: Path | None
+) -> None:
+    """A message of the node leads to the cluster that it is about, whatever its name or place."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/home/somebody/.local/state")
+    cluster = LocalCluster(name, directory)
+    if directory is not None:
+        cluster = msgspec.structs.replace(cluster, name="local")
+    wanted = cluster.words("exec")[3:]
+    for env in ({"HOME": "/home/somebody"}, {"XDG_STATE_HOME": "/home/somebody/.local/state"}):
+        assert shlex.split(selecting_options(cluster.state, env)) == wanted

@@ -122,14 +122,18 @@ def go_environment(env: Mapping[str, str], place: BuildDirectory) -> dict[str, s
 def build_command(go: Path, program: Program, output: Path) -> list[str]:
     """The command that builds the program."""
     flags = " ".join(["-s -w", *(f"-X {stamp}" for stamp in program.stamps)])
-    options = ["-v", "-trimpath", "-ldflags", flags, "-o", str(output)]
+    options = ["-v", "-trimpath", *_tags(program), "-ldflags", flags, "-o", str(output)]
     return [str(go), "build", *options, program.package]
 
 
 def stale_command(go: Path, program: Program) -> list[str]:
     """The command that lists the packages that are not compiled yet, one per line."""
     form = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    return [str(go), "list", "-trimpath", "-deps", "-f", form, program.package]
+    return [str(go), "list", "-trimpath", *_tags(program), "-deps", "-f", form, program.package]
+
+
+def _tags(program: Program) -> list[str]:
+    return ["-tags", ",".join(program.tags)] if program.tags else []
 
 
 def modules_pinned(go_sum: str) -> int:

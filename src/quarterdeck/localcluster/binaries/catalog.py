@@ -14,6 +14,9 @@ from quarterdeck.localcluster.binaries.settings import BinarySettings
 KUBERNETES_VERSION = "1.36.4"
 ETCD_VERSION = "3.6.8"  # what this Kubernetes pins
 KWOK_VERSION = "0.8.0"
+CONTAINERD_VERSION = "2.4.2"
+COREDNS_VERSION = "1.15.0"
+HELM_VERSION = "4.3.1"
 
 CONVENTION = ("kube-apiserver", "etcd", "kubectl")
 """The programs that a KUBEBUILDER_ASSETS directory has by convention."""
@@ -33,6 +36,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """The import path of its main package."""
     stamps: tuple[str, ...] = ()
     """`variable=value` pairs that the linker sets, so that the program knows its version."""
+    tags: tuple[str, ...] = ()
+    """Build tags, which leave out parts that nothing here uses."""
+    on_request: bool = False
+    """Whether it is obtained only when a caller names it."""
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +80,7 @@ class ProgramSource(msgspec.Struct, frozen=True):
         return self.url.partition("://")[2].partition("/")[0]
 
 
-def _kubernetes(name: str) -> Program:
+def _kubernetes(name: str, *, on_request: bool = False) -> Program:
     major, minor, _ = KUBERNETES_VERSION.split(".")
     server = "k8s.io/component-base/version"
     return Program(
@@ -87,6 +94,23 @@ def _kubernetes(name: str) -> Program:
             f"{server}.gitMinor={minor}",
             f"k8s.io/client-go/pkg/version.gitVersion=v{KUBERNETES_VERSION}",
         ),
+        on_request=on_request,
+    )
+
+
+def _containerd(name: str) -> Program:
+    package = "github.com/containerd/containerd/v2"
+    return Program(
+        name=name,
+        version=CONTAINERD_VERSION,
+        module="containerd",
+        package=f"{package}/cmd/{name}",
+        stamps=(
+            f"{package}/version.Version=v{CONTAINERD_VERSION}",
+            f"{package}/version.Package={package}",
+        ),
+        tags=("no_btrfs", "no_devmapper", "no_zfs"),
+        on_request=True,
     )
 
 
@@ -96,7 +120,14 @@ CATALOG = Catalog(
     version=f"v{KUBERNETES_VERSION}",
     modules=Path(__file__).with_name("gomodules"),
     # Measured at the peak: 3.9 GB for Kubernetes, then 0.4 more with etcd, then 1.1 with kwok.
-    module_bytes={"kubernetes": 4 * GIB, "etcd": 3 * GIB // 4, "kwok": 5 * GIB // 4},
+    module_bytes={
+        "kubernetes": 4 * GIB,
+        "etcd": 3 * GIB // 4,
+        "kwok": 5 * GIB // 4,
+        "containerd": GIB,
+        "coredns": 5 * GIB // 2,
+        "helm": 2 * GIB,
+    },
     programs=(
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
@@ -115,10 +146,40 @@ CATALOG = Catalog(
             package="sigs.k8s.io/kwok/cmd/kwok",
             stamps=(f"sigs.k8s.io/kwok/pkg/consts.Version=v{KWOK_VERSION}",),
         ),
+        _kubernetes("kubelet", on_request=True),
+        _kubernetes("kube-proxy", on_request=True),
+        _containerd("containerd"),
+        _containerd("containerd-shim-runc-v2"),
+        Program(
+            name="coredns",
+            version=COREDNS_VERSION,
+            module="coredns",
+            package="github.com/coredns/coredns",
+            on_request=True,
+        ),
+        Program(
+            name="pause",
+            version="1",
+            module="pause",
+            package="quarterdeck.dev/build/pause",
+            on_request=True,
+        ),
+        Program(
+            name="helm",
+            version=HELM_VERSION,
+            module="helm",
+            package="helm.sh/helm/v4/cmd/helm",
+            stamps=(f"helm.sh/helm/v4/internal/version.version=v{HELM_VERSION}",),
+            on_request=True,
+        ),
     ),
 )
 
-ALL = tuple(program.name for program in CATALOG.programs)
+ALL = tuple(program.name for program in CATALOG.programs if not program.on_request)
+"""The programs of every cluster."""
+
+REAL_NODES = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "coredns", "pause")
+"""The programs that real nodes need beside those of every cluster."""
 
 
 def architecture(machine: str) -> str:

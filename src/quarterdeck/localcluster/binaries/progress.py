@@ -96,14 +96,20 @@ class TerminalProgress:
         # rich takes a tenth of a second to import, so it is imported at the first step.
         from rich import progress
         from rich.console import Console
+        from rich.table import Column
 
         self._started = time.monotonic()
         self._live = progress.Progress(
-            progress.SpinnerColumn(),
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(bar_width=20),
+            progress.SpinnerColumn(table_column=Column(no_wrap=True)),
+            # A long step takes several lines; the others keep their places.
+            progress.TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=False, overflow="fold"),
+            ),
+            progress.BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
             progress.TextColumn("{task.fields[detail]}", style="dim", markup=False),
-            progress.TimeElapsedColumn(),
+            progress.TimeElapsedColumn(table_column=Column(no_wrap=True)),
             console=Console(file=self._stream),
             transient=True,
         )

@@ -23,6 +23,7 @@ from quarterdeck.localcluster.node.logs.server import Serving
 from quarterdeck.localcluster.node.pod.lifecycle import CONTAINER_BACKOFF
 from quarterdeck.localcluster.node.sandbox.isolation import Isolation, find_isolation, proot_warning
 from quarterdeck.localcluster.node.settings import LEASE_SECONDS, NodeSettings
+from quarterdeck.localcluster.state import selecting_options
 from quarterdeck.log import get_logger
 
 EXIT_CANNOT = 2
@@ -47,6 +48,7 @@ def main() -> None:
         authority=arguments.client_authority,
         port=arguments.port,
         client=arguments.client_name,
+        cluster=selecting_options(arguments.state_dir, os.environ) if arguments.state_dir else "",
     )
     asyncio.run(Agent(_settings(arguments, connection, isolation), connection, serving).run())
 
@@ -67,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--manifests", type=Path, action="append", default=[], help="a directory of static pods"
     )
+    parser.add_argument("--state-dir", type=Path, help="the cluster's, for commands in messages")
     parser.add_argument("--mask", type=PurePosixPath, action="append", default=[])
     parser.add_argument("--show", type=PurePosixPath, action="append", default=[])
     parser.add_argument("--credentials", type=PurePosixPath)

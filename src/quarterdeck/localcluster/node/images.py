@@ -1,8 +1,8 @@
 """The meaning of an image's name on this node, which pulls no images.
 
-A repository that ends in `quarterdeck` is this installation. One that ends in `quarterdeck-router`
-is the same with Debian's HAProxy and rsyslog in its PATH. The admission policy in `placement` uses
-the same pattern in CEL.
+A repository that ends in `quarterdeck` is this installation. So are `quarterdeck-release`, from
+which the cluster version operator of a release runs, and `quarterdeck-router`, with Debian's
+HAProxy and rsyslog in its PATH. The admission policy in `placement` uses the same pattern in CEL.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-PATTERN = r"^(.*/)?quarterdeck(-router)?(:[^/]*)?(@.*)?$"
+PATTERN = r"^(.*/)?quarterdeck(-router|-release)?(:[^/]*)?(@.*)?$"
 """A pattern in the common syntax of Python and CEL's RE2."""
 
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")

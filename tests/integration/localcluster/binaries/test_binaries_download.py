@@ -327,12 +327,12 @@ def test_server_out_of_reach_is_asked_once_for_all_its_programs(
     assert installed(settings) == ["kwok"]
 
 
-def test_patience_with_a_server_that_accepts_nobody_is_short(
+def test_the_connect_timeout_ends_the_wait_for_a_server_that_accepts_nobody(
     settings: BinarySettings, out: io.StringIO
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0), backlog=0)) as deaf:
         address = deaf.getsockname()
-        # One connection fills a backlog of none; the kernel then drops whoever knocks.
+        # One connection fills a backlog of none; the kernel then drops further connections.
         with closing(socket.create_connection(address)):
             away = msgspec.structs.replace(
                 settings, kubernetes_url=f"http://127.0.0.1:{address[1]}", connect_timeout=0.3
@@ -343,13 +343,13 @@ def test_patience_with_a_server_that_accepts_nobody_is_short(
     assert out.getvalue().splitlines()[-1] == f"not downloaded: kubectl 1.36.4: {reason}"
 
 
-def test_patience_with_a_server_that_says_nothing_is_short(
+def test_the_connect_timeout_ends_the_wait_for_a_server_that_says_nothing(
     server: Server, settings: BinarySettings, out: io.StringIO
 ) -> None:
     server.answers[f"{KUBECTL_PATH}.sha256"] = server.hang
-    patient = msgspec.structs.replace(settings, connect_timeout=0.3, stall_timeout=60.0)
+    long_stall = msgspec.structs.replace(settings, connect_timeout=0.3, stall_timeout=60.0)
     with pytest.raises(BinariesUnavailable, match="QUARTERDECK_BUILD is off"):
-        ensure_binaries(patient, ["kubectl"], LineProgress(out))
+        ensure_binaries(long_stall, ["kubectl"], LineProgress(out))
     assert out.getvalue().splitlines()[-1].endswith(" did not answer within 0.6 s")
 
 

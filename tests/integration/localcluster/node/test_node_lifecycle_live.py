@@ -1,9 +1,10 @@
 """A pod's life on a real control plane: probes, restarts, hooks, ends, and its logs."""
 
 import http.client
+import os
 import re
 import ssl
-import threading
+import subprocess
 import time
 from contextlib import closing
 from typing import Any
@@ -14,6 +15,7 @@ from tests.objects import container, deployment, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import ComponentResponse, Requests
+from quarterdeck.localcluster.status import kubectl_environment
 from quarterdeck.testing.this_machine import ThisMachine
 
 pytestmark = needs_bubblewrap
@@ -157,12 +159,21 @@ def test_pre_stop_then_sigterm_whose_handler_runs(this_machine: ThisMachine) -> 
     main = container(script, lifecycle=hook, volumeMounts=AT_V)
     this_machine.apply(pod("stops", main, volumes=EMPTY))
     this_machine.wait_logged("stops", "up")
-    follower = threading.Thread(target=lambda: lines.append(this_machine.logs("stops", "-f")))
-    lines: list[str] = []
-    follower.start()
-    this_machine.kubectl("delete", "pod", "stops")
-    follower.join(60)
-    assert lines == ["up\nhook\nhandler\n"]
+    plane = this_machine.plane
+    command = ["--namespace", this_machine.namespace, "logs", "stops", "--follow"]
+    # The log may be there before the status, without which kubectl does not follow.
+    this_machine.wait_pod("stops", lambda seen: seen["status"]["phase"] == "Running")
+    follower = subprocess.Popen(
+        [plane.binaries.kubectl, *command],
+        env=os.environ | kubectl_environment(plane.layout),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == "up\n"
+        this_machine.kubectl("delete", "pod", "stops")
+        assert follower.communicate(timeout=60)[0] == "hook\nhandler\n"
 
 
 def test_the_grace_period_ends_with_sigkill(this_machine: ThisMachine) -> None:

@@ -24,6 +24,7 @@ from tests.places import ROOT as CLONE
 from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
 from quarterdeck.localcluster.node.sandbox.mounts import Bind
 from quarterdeck.localcluster.node.sandbox.process import Ended
+from quarterdeck.testing.waiting import eventually_async
 
 pytestmark = needs_bubblewrap
 
@@ -225,7 +226,9 @@ asyncio.run(main())
     assert await asyncio.wait_for(parent.stdout.readline(), 30) == b"up\n"
     parent.kill()
     await parent.wait()
-    async with asyncio.timeout(30):
-        # The kernel tells nobody when a stranger's process is gone: look again and again.
-        while any(b"61.75\0" in command_line(pid) for pid in processes()):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    # The kernel tells nobody when a stranger's process is gone: look again and again.
+    await eventually_async(
+        lambda: not any(b"61.75\0" in command_line(pid) for pid in processes()),
+        "the process is gone",
+        30,
+    )

@@ -36,6 +36,7 @@ class Endpoint:
             key=pki / "this-machine.key",
             authority=pki / "ca.crt",
             client="system:quarterdeck:kubelet-client",
+            cluster="--name dev",
         )
         self.server = LogServer(serving, self.open)
 
@@ -123,7 +124,9 @@ async def test_answers(endpoint: Endpoint, user: str, path: str, status: int) ->
 @pytest.mark.parametrize(
     ("path", "remedy"),
     [
-        pytest.param("/exec/ns/pod/c?command=ls", "local exec --namespace ns pod --", id="exec"),
+        pytest.param(
+            "/exec/ns/pod/c?command=ls", "local exec --name dev --namespace ns pod --", id="exec"
+        ),
         pytest.param("/attach/ns/pod/c", "kubectl logs --follow --namespace ns pod", id="attach"),
         pytest.param("/portForward/ns/pod", "connect to the pod's address", id="port-forward"),
     ],

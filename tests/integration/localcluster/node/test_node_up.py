@@ -100,8 +100,13 @@ def test_up_with_the_sample_shows_its_log_and_finds_it_again(local: Local, tmp_p
     static = tmp_path / "static"
     static.mkdir()
     (static / "alone.yaml").write_text(ALONE)
+    empty = local.run("up", "--static-pods", str(static))
+    assert empty.returncode == 0, empty.stderr
+    assert "The sample operator" not in empty.stdout
+    # On the cluster that runs: the sample is brought, and told of.
     first = local.run("up", "--sample", "--static-pods", str(static))
     assert first.returncode == 0, first.stderr
+    assert "is already running at" in first.stdout
     assert "leading" in first.stdout
     assert "standing by" in first.stdout
     nodes = local.run("kubectl", "get", "nodes", "--output=name").stdout.split()

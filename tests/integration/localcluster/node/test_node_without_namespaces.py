@@ -108,8 +108,8 @@ def test_processes_in_proot(someone: Ordinary) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_make_up_without_namespaces(someone: Ordinary) -> None:
-    """With our release and the checker, as `make up` does."""
-    up_and_down(someone, *flags_of_make_up())
+    """With our release and the checker, as `make up` does; its console is for the foreground."""
+    up_and_down(someone, *(flag for flag in flags_of_make_up() if flag != "--console"))
 
 
 @pytest.mark.soak

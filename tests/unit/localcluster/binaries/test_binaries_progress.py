@@ -92,6 +92,21 @@ def test_terminal_gets_a_live_line_that_gives_way_to_the_result() -> None:
     assert shown.rindex("building etcd") < shown.rindex("built etcd, ")
 
 
+def test_a_long_step_is_shown_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps an installation stands at the end of the step, and must not be cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "w") as terminal:
+        progress = progress_on(terminal)
+        progress.begin(f"waiting on {'a-deployment ' * 10}which cannot be pulled")
+        progress.end("done")
+        shown = ""
+        while "done, " not in shown:
+            shown += screen.read(65536).decode()
+    assert "be pulled" in shown
+    assert "0:00:00" in shown
+
+
 def test_anything_but_a_terminal_gets_lines() -> None:
     assert isinstance(progress_on(io.StringIO()), LineProgress)
 

@@ -45,6 +45,7 @@ HERE = Installation(programs="/venv/bin", directories=(PurePosixPath("/venv"),))
         ("quay.io/team/quarterdeck@sha256:0123", True),
         ("localhost:5000/quarterdeck:v1@sha256:0123", True),
         ("registry.example/quarterdeck-router:latest", True),
+        ("registry.example/quarterdeck-release:1.0.0", True),
         ("nginx", False),
         ("quarterdeck/nginx", False),
         ("my-quarterdeck", False),
@@ -283,7 +284,7 @@ def test_a_heartbeat_moves_no_transition_time() -> None:
 
 
 def test_a_status_that_others_have_changed_is_told_again() -> None:
-    """As after an outage: who did not hear from the node has said that nothing is known of it."""
+    """After an outage: the control plane marked the node Unknown when its lease expired."""
     old = node_status(SETTINGS, 1, parse_time("2026-03-01T12:00:00Z"))
     new = node_status(SETTINGS, 1, parse_time("2026-03-01T12:05:00Z"))
     foreign = {"type": "NetworkUnavailable", "status": "False"}

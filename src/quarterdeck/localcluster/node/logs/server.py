@@ -26,7 +26,7 @@ class NoLogError(Exception):
 
 INSTEAD = {
     "exec": "kubectl exec does not work on this node; use: "
-    "quarterdeck local exec --namespace {namespace} {pod} -- COMMAND",
+    "quarterdeck local exec {cluster}--namespace {namespace} {pod} -- COMMAND",
     "attach": "kubectl attach does not work on this node; use: "
     "kubectl logs --follow --namespace {namespace} {pod}",
     "portForward": "kubectl port-forward does not work on this node; connect to the pod's address, "
@@ -55,6 +55,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     client: str
     """The common name of the only client."""
+    cluster: str = ""
+    """The options that select this cluster in a `quarterdeck local` command."""
 
     def tls(self) -> ssl.SSLContext:
         """A TLS context that requires a client certificate."""
@@ -79,7 +81,7 @@ class LogServer:
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
         for call in INSTEAD:
             app.router.add_route(
-                "*", f"/{{call:{call}}}/{{namespace}}/{{pod}}{{rest:.*}}", _instead
+                "*", f"/{{call:{call}}}/{{namespace}}/{{pod}}{{rest:.*}}", self._instead
             )
         # Cancels the handler of a reader that disconnects, also while nothing is written.
         self._runner = web.AppRunner(
@@ -126,6 +128,15 @@ class LogServer:
             return web.Response(status=400, text=f"{error}\n")
         return answer
 
+    async def _instead(self, request: web.Request) -> web.Response:
+        """The answer to a call that this node does not have; kubectl shows its text."""
+        place = request.match_info
+        cluster = f"{self._serving.cluster} " if self._serving.cluster else ""
+        text = INSTEAD[place["call"]].format(
+            cluster=cluster, namespace=place["namespace"], pod=place["pod"]
+        )
+        return web.Response(status=501, text=text)
+
 
 @web.middleware
 async def _say_simulated(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -135,13 +146,6 @@ async def _say_simulated(request: web.Request, handler: Handler) -> web.StreamRe
     if address is None or address[0] != SIMULATED_KUBELET or "pod" not in place:
         return await handler(request)
     text = SIMULATED.format(namespace=place["namespace"], pod=place["pod"])
-    return web.Response(status=501, text=text)
-
-
-async def _instead(request: web.Request) -> web.Response:
-    """The answer to a call that this node does not have; kubectl shows its text."""
-    place = request.match_info
-    text = INSTEAD[place["call"]].format(namespace=place["namespace"], pod=place["pod"])
     return web.Response(status=501, text=text)
 
 

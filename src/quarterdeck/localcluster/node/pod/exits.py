@@ -10,8 +10,8 @@ import msgspec
 
 from quarterdeck.localcluster.node.pod.containers import Exit
 from quarterdeck.localcluster.node.times import Instant
-from quarterdeck.localcluster.state import write_private
 from quarterdeck.log import get_logger
+from quarterdeck.private_file import write_private
 
 log = get_logger("node.exits")
 

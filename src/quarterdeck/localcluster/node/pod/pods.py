@@ -245,7 +245,8 @@ class Pods:
             problem = StartProblem(
                 "ErrImageNeverPull",
                 f'Container image "{spec.get("image", "")}" is not here: this node pulls none, and '
-                "runs those whose repository ends in quarterdeck or quarterdeck-router",
+                "runs those whose repository ends in quarterdeck, quarterdeck-release or "
+                "quarterdeck-router",
             )
         elif run.pod_ip:
             try:

@@ -15,8 +15,8 @@ from quarterdeck.localcluster.node.sandbox.arguments import User
 from quarterdeck.localcluster.node.sandbox.orders import inside, open_order, order_to_enter
 from quarterdeck.localcluster.node.sandbox.proot import KeeperOrders
 from quarterdeck.localcluster.node.sandbox.proot_view import ProotView
-from quarterdeck.localcluster.state import write_private
 from quarterdeck.localcluster.status import ProcessIdentity
+from quarterdeck.private_file import write_private
 
 TRIES_IN_EXEC, PAUSE_IN_EXEC = 50, 0.01
 """In the middle of an exec, the kernel shows no environment (18,062 of 156,220 reads of a process

@@ -1,0 +1,3 @@
+module quarterdeck.dev/build/pause
+
+go 1.26.0
