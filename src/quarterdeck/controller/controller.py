@@ -18,6 +18,7 @@ a `StatusWriter`.
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from quarterdeck.backoff import Backoff
 from quarterdeck.controller.election import LeadershipLost
 from quarterdeck.controller.faults import Fault, StatusWriter, fault_of
 from quarterdeck.controller.metrics import ControllerFigures
-from quarterdeck.controller.mistakes import WrongReturn
+from quarterdeck.controller.mistakes import WrongReturn, WrongWatches
 from quarterdeck.controller.queue import Queue
 from quarterdeck.controller.result import InvalidSpec, Result
 from quarterdeck.controller.tasks import is_cancelled
@@ -73,6 +74,8 @@ class Controller:
         `status` writes a fault that a reconcile raises into the status of its object.
         """
         self.name = name
+        if isinstance(watches, Watch) or not all(isinstance(one, Watch) for one in watches):
+            raise WrongWatches(name, watches)
         self.watches = tuple(watches)
         self.workers = workers
         self.needs_leader = needs_leader
@@ -95,7 +98,10 @@ class Controller:
 
     async def reconcile(self, key: Key) -> Result:
         """The result of reconciling this key."""
-        result = await self._reconcile(key)
+        pending = self._reconcile(key)
+        if not inspect.isawaitable(pending):
+            raise WrongReturn(self._reconcile, pending, "define it with `async def`")
+        result = await pending
         if type(result) is not Result:
             raise WrongReturn(self._reconcile, result, "return DONE or a Result")
         return result

@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import structs
 
 from quarterdeck.api.meta import Object, Resource, TypedObject
 from quarterdeck.controller.caches import CacheKey, Caches, cache_key
 from quarterdeck.controller.controller import Controller, ControllerCrashed, Workers, WriteFault
 from quarterdeck.controller.events import Recorder
 from quarterdeck.controller.faults import FaultWriter
+from quarterdeck.controller.joined_cache import JoinedCache
 from quarterdeck.controller.metrics import Metrics
 from quarterdeck.controller.objects import Objects
 from quarterdeck.controller.selection import ALL, Selection
@@ -41,8 +41,8 @@ class ProcessContext(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics
     clock: Callable[[], float]
     wall: Callable[[], datetime]
-    namespace: str
-    """The only namespace that is watched; all if empty."""
+    namespaces: tuple[str, ...]
+    """The only namespaces that are watched; all if empty."""
     release_version: str = ""
     """The version of the process's release; empty outside of a release."""
     watch_grace_period: float = WATCH_GRACE_PERIOD
@@ -93,6 +93,7 @@ class ControllerSet:
     def __init__(self, common: OperatorContext) -> None:
         self._common = common
         self._caches: dict[CacheKey, Cache[Any]] = {}
+        self._joined: dict[CacheKey, JoinedCache[Any]] = {}
         self._required: set[CacheKey] = set()
         self._controllers: list[Controller] = []
         self._running: dict[Workers, asyncio.Task[None]] = {}
@@ -110,16 +111,31 @@ class ControllerSet:
 
         It keeps only the process's own managedFields, unless the selection has
         `all_managed_fields`. An optional cache is empty while the resource type is not installed,
-        and controllers do not wait for it.
+        and controllers do not wait for it. In a process that is limited to several namespaces it
+        reads one cache for each of them.
         """
-        limited = self._limited(selection)
+        parts = {
+            limited.namespace: self._single_cache(resource, limited, indexes)
+            for limited in self._limited(resource, selection)
+        }
+        if len(parts) == 1:
+            (only,) = parts.values()
+            return only
+        key = cache_key(resource, selection)
+        return self._joined.setdefault(
+            key, JoinedCache(self._common.replica_client, resource, parts)
+        )
+
+    def _single_cache(
+        self, resource: Resource[T], limited: Selection, indexes: Mapping[str, Index[T]] | None
+    ) -> Cache[T]:
         key = cache_key(resource, limited)
         if key not in self._caches:
             self._common.refuse_after_setup(f"the cache of {key}")
         self._common.use(uses_of_cache(resource, limited))
         key, cache = self._common.shared.caches.get(resource, limited, indexes=indexes)
         self._caches[key] = cache
-        if not selection.optional:
+        if not limited.optional:
             self._required.add(key)
         return cache
 
@@ -143,15 +159,14 @@ class ControllerSet:
         """
         common = self._common
         cache = self.cache(resource, selection, indexes=indexes)
-        common.use(uses_of_writes(resource, self._limited(selection), writes, role))
+        for limited in self._limited(resource, selection):
+            common.use(uses_of_writes(resource, limited, writes, role))
         client = common.client if leader_only else common.replica_client
         return Objects(resource, cache, client, common.field_manager, writes, selection)
 
-    def _limited(self, selection: Selection) -> Selection:
-        """The selection in the only namespace of the process, if it has one."""
-        return structs.replace(
-            selection, namespace=selection.namespace or self._common.shared.namespace
-        )
+    def _limited(self, resource: Resource[T], selection: Selection) -> list[Selection]:
+        namespaces = self._common.shared.namespaces if resource.namespaced else ()
+        return selection.within(namespaces)
 
     def add(self, controller: Controller) -> None:
         """Run this controller; its name must be unique in the process."""
@@ -169,7 +184,7 @@ class ControllerSet:
 
     def _watchable_caches(self) -> Collection[Cache[Any]]:
         """The caches that run whenever these controllers run."""
-        return self._caches.values()
+        return [*self._caches.values(), *self._joined.values()]
 
     @property
     def _cache_trouble(self) -> str:

@@ -95,7 +95,7 @@ class Group(ControllerSet):
         self._launch(tasks, leader=True)
 
     def _watchable_caches(self) -> Collection[Cache[Any]]:
-        return [*self._caches.values(), *self._always()]
+        return [*super()._watchable_caches(), *self._always()]
 
     def _want(self, *, wanted: bool) -> None:
         self._wanted = wanted

@@ -5,7 +5,7 @@ was made on, so the server refuses it with `Conflict` if the object has changed 
 adds the writes that compare first: `ensure` and `set_status`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
@@ -120,12 +120,19 @@ class Handle(Generic[T]):
             await self._delete(obj)
         return self.cache.get(key) is None
 
-    async def prune(self, wanted: Collection[Key], ours: LabelSelector) -> list[Key]:
+    async def prune(
+        self,
+        wanted: Collection[Key],
+        ours: LabelSelector,
+        *,
+        among: Iterable[T] | None = None,
+    ) -> list[Key]:
         """Delete our objects that are no longer wanted; return their keys.
 
         An object is ours if `ours` selects it and this operator set those labels: an object of
         somebody else with the same labels stays. If the server refuses to delete one object, the
-        others are deleted all the same, and the first refusal is raised.
+        others are deleted all the same, and the first refusal is raised. A caller with an index
+        of these labels gives what it has as `among`; otherwise all cached objects are looked at.
         """
         self._declared("prune")
         keys = ours.keys
@@ -133,7 +140,7 @@ class Handle(Generic[T]):
             raise ValueError("a selector without labels selects everything: nothing is pruned")
         found = [
             obj
-            for obj in self.cache.list()
+            for obj in (self.cache.list() if among is None else among)
             if key_of(obj) not in wanted
             and ours.matches(labels_of(obj))
             and not is_being_deleted(obj)

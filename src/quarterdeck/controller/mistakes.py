@@ -34,6 +34,26 @@ class NotSelected(Mistake):
         )
 
 
+class WrongWatches(Mistake):
+    """The watches of a controller are something else."""
+
+    def __init__(self, controller: str, watches: object) -> None:
+        super().__init__(
+            place_of_caller(),
+            f"the watches of the controller {controller} are {watches!r:.200}; "
+            "write a list of Watch(objects)",
+        )
+
+
+class NoKey(Mistake):
+    """The operator names an object by something else than its key."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            place_of_caller(), f"{given!r:.200} is no key; write [Key(namespace, name), ...]"
+        )
+
+
 class UnknownWrite(Mistake):
     """The operator declares a call that does not exist."""
 

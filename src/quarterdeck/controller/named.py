@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.controller.cache_tasks import run_cache
+from quarterdeck.controller.mistakes import NoKey
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import Cache, Client
 
@@ -56,7 +57,11 @@ class NamedObjects(Generic[T]):
         The key is woken when an object has been read, whether it exists or not, and at each
         change. For a key whose own object is gone, pass no names: this ends its watches.
         """
-        wanted, had = frozenset(names), self._needed.pop(key, frozenset())
+        wanted = frozenset(names)
+        for name in wanted:
+            if type(name) is not Key:
+                raise NoKey(name)
+        had = self._needed.pop(key, frozenset())
         if wanted:
             self._needed[key] = wanted
         for name in wanted - had:

@@ -42,13 +42,18 @@ class Probes:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        try:
-            self._listener = await loop.create_server(
-                lambda: self._answering(), self._host, self._port, start_serving=False
-            )
-        except OSError as error:
-            raise self._refused(error) from error
-        return self
+        hosts = [self._host] if self._host else [None, "0.0.0.0"]  # noqa: S104 - asked for
+        for host in hosts:
+            try:
+                self._listener = await loop.create_server(
+                    lambda: self._answering(), host, self._port, start_serving=False
+                )
+                return self
+            except OSError as error:
+                # The second is for a machine without IPv6.
+                if host == hosts[-1]:
+                    raise self._refused(error) from error
+        raise AssertionError("there is at least one host")
 
     async def __aexit__(self, *_exc: object) -> None:
         self._listener.close()
@@ -81,10 +86,10 @@ def _load() -> None:
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Host and port; `:8080` means every interface, as in Go programs."""
+    """Host and port; no host in `:8080` means every interface, as in Go programs."""
     host, separator, port = address.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
         raise ProbeAddressError(
             f"probe address {address!r}: not host:port; an example is 127.0.0.1:8081"
         )
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - asked for
+    return host.strip("[]"), int(port)

@@ -11,7 +11,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,6 +31,9 @@ from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 from quarterdeck.kube.server_clock import boot_clock
 from quarterdeck.log import get_logger
 
+if TYPE_CHECKING:
+    from quarterdeck.controller.certificate_renewal import CertificateRenewal
+
 log = get_logger("controller.process")
 
 
@@ -43,8 +47,8 @@ class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     identity: str
     """The holder identity in a Lease: the pod's name and a random part."""
-    namespace: str = ""
-    """Watch only this namespace; all if empty."""
+    namespaces: tuple[str, ...] = ()
+    """Watch only these namespaces; all if empty."""
     election: Timing | None = None
     """The times of leader election; None to lead without a Lease."""
     probe_address: str = "127.0.0.1:8081"
@@ -52,6 +56,9 @@ class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the process's release; empty outside of a release."""
     watch_grace_period: float = WATCH_GRACE_PERIOD
     """Seconds that an operator may be without one of its watches before it is not ready."""
+    certificate_lifetime: timedelta | None = None
+    """The lifetime of the client certificates by which the process renews its own; None if
+    somebody else does that."""
     drain: float = 20.0
     """Seconds that running reconciles have to finish after a SIGTERM."""
 
@@ -85,10 +92,17 @@ class Process:
         self._metrics = Metrics(time.monotonic)
         self._managers: list[Manager] = []
         self._failed: dict[str, str] = {}
+        self._renewal: CertificateRenewal | None = None
 
     def readiness(self) -> dict[str, str]:
-        """By operator: why it is not ready; empty if it is ready."""
-        return {manager.name: manager.trouble for manager in self._managers} | self._failed
+        """By operator: why it is not ready; empty if it is ready.
+
+        The client certificate is there too, if the process renews it.
+        """
+        found = {manager.name: manager.trouble for manager in self._managers} | self._failed
+        if self._renewal is not None:
+            found["client certificate"] = self._renewal.trouble
+        return found
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT; raise what ends the process otherwise."""
@@ -142,7 +156,7 @@ class Process:
             metrics=self._metrics,
             clock=time.monotonic,
             wall=wall_clock,
-            namespace=self._settings.namespace,
+            namespaces=self._settings.namespaces,
             release_version=self._settings.release_version,
             watch_grace_period=self._settings.watch_grace_period,
         )
@@ -159,6 +173,13 @@ class Process:
                 self._managers.append(manager)
         if not self._managers:
             raise NothingToRun("; ".join(f"{n}: {why}" for n, why in self._failed.items()))
+        if self._settings.certificate_lifetime is not None:
+            # Imported here, because few processes sign in by a certificate of their own.
+            from quarterdeck.controller import certificate_renewal as renewal
+
+            file = renewal.certificate_file(self._connection)
+            lifetime = self._settings.certificate_lifetime
+            self._renewal = renewal.CertificateRenewal(self._managers[0], file, lifetime)
 
     def _manager(
         self, operator: Operator, shared: ProcessContext, client: Client, replica_client: Client

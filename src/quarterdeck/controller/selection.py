@@ -1,5 +1,7 @@
 """Which objects of a kind an operator reads."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from quarterdeck.api.meta import Object
@@ -21,6 +23,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Keep the managedFields of all managers, not only of the process's own operators."""
     optional: bool = False
     """Do not wait for the resource type: there are no objects until it is installed."""
+
+    def within(self, namespaces: Collection[str]) -> "list[Selection]":
+        """The selection in each of these namespaces; as it is without any, or if it names one."""
+        if self.namespace or not namespaces:
+            return [self]
+        return [msgspec.structs.replace(self, namespace=one) for one in namespaces]
 
     def excludes(self, obj: Object) -> str:
         """The field by which an object to be created is outside; empty if it is inside.

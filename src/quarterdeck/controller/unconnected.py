@@ -26,12 +26,13 @@ def recorded_uses(
     name: str = "unconnected",
     field_manager: str = "unconnected",
     home: Key = NO_HOME,
-    namespace: str = "",
+    namespaces: tuple[str, ...] = (),
 ) -> tuple[Use, ...]:
     """The requests that this operator's `setup` declares.
 
     `name`, `field_manager` and `home` are those of the manager that will run the operator: one that
-    reads only its own namespace gets rights only there. `namespace` is that of its `--namespace`.
+    reads only its own namespace gets rights only there. `namespaces` are those of its `--namespace`
+    options.
     """
     client = Client(Connection(server=UNUSED_SERVER, tls=None))
     shared = ProcessContext(
@@ -39,7 +40,7 @@ def recorded_uses(
         metrics=Metrics(time.monotonic),
         clock=time.monotonic,
         wall=wall_clock,
-        namespace=namespace,
+        namespaces=namespaces,
     )
     manager = Manager(
         name,

@@ -120,9 +120,13 @@ class Watch:
                 return
             for obj in (change.old, change.new):
                 if obj is not None:
-                    for key in mapping(obj):
+                    found = mapping(obj)
+                    if found is None:
+                        raise WrongReturn(mapping, found, "return a list of Keys")
+                    for key in found:
                         if type(key) is not Key:
-                            raise WrongReturn(mapping, key, "return a list of Keys")
+                            shown = found if isinstance(found, str | list | tuple) else key
+                            raise WrongReturn(mapping, shown, "return a list of Keys")
                         add(key)
 
         return changed

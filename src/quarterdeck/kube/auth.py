@@ -155,14 +155,26 @@ class CertificateFiles:
         """How many certificates were loaded since the start."""
         return self._renewed + renewals(self._others)
 
+    @property
+    def single_file(self) -> Path | None:
+        """The file that has both the certificate and its key; None if there are two files."""
+        certificate, key = self._files
+        return certificate if certificate == key else None
+
     def _stat(self) -> tuple[tuple[int, int], ...]:
         return tuple((s.st_ino, s.st_mtime_ns) for s in (file.stat() for file in self._files))
+
+    def _read(self) -> tuple[str, str]:
+        certificate = self._files[0].read_text()
+        # A single file is read once: it may be replaced between two reads.
+        return certificate, "" if self.single_file else self._files[1].read_text()
 
     async def authorization(self) -> str | None:
         """Load the certificate if it has changed; return the header of the other credentials."""
         try:
             if (seen := self._stat()) != self._seen:
-                load_pem_pair(self._tls, *(file.read_text() for file in self._files))
+                certificate, key = self._read()
+                load_pem_pair(self._tls, certificate, key)
                 self._seen = seen
                 self._renewed += 1
         except (OSError, ValueError):

@@ -4,7 +4,6 @@
 kubelet puts into every pod. TLS is always verified: no setting turns that off.
 """
 
-import ipaddress
 import re
 import ssl
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ import msgspec
 from quarterdeck import __version__
 from quarterdeck.kube.auth import Anonymous, Credentials, TokenFile
 from quarterdeck.kube.errors import KubeconfigError
+from quarterdeck.proxies import is_exempt, is_loopback
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 USER_AGENT = f"quarterdeck/{__version__}"
@@ -143,9 +143,7 @@ def proxy_from_env(server: str, env: Mapping[str, str]) -> str | None:
     host = parts.hostname or ""
     if not proxy or is_loopback(host):
         return None
-    exceptions = (env.get("no_proxy") or env.get("NO_PROXY") or "").split(",")
-    port = parts.port or (80 if parts.scheme == "http" else 443)
-    if any(_exempt(host, port, entry.strip()) for entry in exceptions if entry.strip()):
+    if is_exempt(server, env.get("no_proxy") or env.get("NO_PROXY") or ""):
         return None
     proxy = proxy if "//" in proxy else f"http://{proxy}"
     if why := unusable_proxy(proxy):
@@ -164,40 +162,3 @@ def unusable_proxy(proxy: str) -> str:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         return f"{shown!r}: only http and https proxies are supported"
     return "" if host else "has no host"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine."""
-    address = _address(host)
-    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
-
-
-_ENTRY = re.compile(r"(?P<host>\[[^]]*\]|[^:]*|.*:.*:.*?)(:(?P<port>\d+))?")
-
-
-def _exempt(host: str, port: int, entry: str) -> bool:
-    """Whether one entry of NO_PROXY covers the server.
-
-    An entry is a name, a domain (`.example.com`, `*.example.com`), an address or a network. It may
-    have a port, and an IPv6 address may have brackets.
-    """
-    if entry == "*":
-        return True
-    bare = _address(entry) is None and _ENTRY.fullmatch(entry)
-    name, only = (bare["host"], bare["port"]) if bare else (entry, None)
-    if only and int(only) != port:
-        return False
-    name = name.strip("[]").lower().removeprefix("*").lstrip(".")
-    if address := _address(host):
-        try:
-            return address in ipaddress.ip_network(name, strict=False)
-        except ValueError:
-            return False
-    return bool(name) and (host == name or host.endswith(f".{name}"))
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None

@@ -140,8 +140,12 @@ class Sockets:
         for name, value in KEEP_ALIVE:
             if hasattr(socket, name):  # Linux has all of them
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        self._made.add(sock)
+        self.add(sock)
         return sock
+
+    def add(self, sock: socket.socket) -> None:
+        """Close this one too."""
+        self._made.add(sock)
 
     async def close(self) -> None:
         """Shut down all sockets that are still open, and wait until they are closed.

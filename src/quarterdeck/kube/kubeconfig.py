@@ -26,7 +26,6 @@ from quarterdeck.kube.auth import (
 )
 from quarterdeck.kube.connection import (
     Connection,
-    is_loopback,
     proxy_from_env,
     unusable_proxy,
     verified_tls,
@@ -40,6 +39,7 @@ from quarterdeck.kube.kubeconfig_files import (
     kubeconfig_files,
     read_and_merge,
 )
+from quarterdeck.proxies import is_loopback
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
@@ -178,7 +178,8 @@ def _client_certificate(user: KubeconfigEntry[KubeconfigUser], tls: ssl.SSLConte
     if not certificate or tls is None:
         return
     try:
-        load_pem_pair(tls, certificate, key)
+        # A file with both is loaded once: otherwise the certificate would be its own issuer.
+        load_pem_pair(tls, certificate, "" if certificate == key else key)
     except ssl.SSLError as error:
         raise user.error(
             "client-certificate and client-key are not a pair in PEM form "

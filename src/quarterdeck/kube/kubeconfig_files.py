@@ -151,6 +151,7 @@ def kubeconfig_files(path: str | Path | None, env: Mapping[str, str]) -> list[Pa
     if not default.exists():
         raise KubeconfigError(
             f"no kubeconfig: KUBECONFIG is not set and {default} does not exist; give --kubeconfig"
+            " (`quarterdeck local status` shows that of a local cluster)"
         )
     return [default]
 
@@ -170,7 +171,9 @@ def _read(file: Path) -> _Kubeconfig | None:
     try:
         parsed = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
     except OSError as error:
-        raise KubeconfigError(f"{file}: {error.strerror}") from error
+        raise KubeconfigError(
+            f"kubeconfig {file}: {error.strerror}; name another with --kubeconfig or KUBECONFIG"
+        ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -108,10 +108,14 @@ class Transport:
         deadline = time.monotonic() + timeout
         retries = Retries(Backoff(base=0.1, limit=5.0, jitter=0.5))
         renewed = False
+        failed: KubeError | None = None
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await self._attempt(request, deadline - time.monotonic())
             except KubeError as error:
+                if failed and isinstance(error, RequestTimeout) and not error.sent:
+                    raise failed from None  # it says why there is no time left
+                failed = error
                 again = _retry_delay(request, error, retries)
                 if isinstance(error, Unauthorized) and not renewed:
                     renewed = True
@@ -179,7 +183,7 @@ class Transport:
         try:
             yield exchange
         except TimeoutError as error:
-            why = f"no answer in {timeout:.0f} s"
+            why = f"no answer in {round(timeout, 1):g} s"
             raise RequestTimeout(request.method, request.path, why, sent=exchange.sent) from error
         except OSError as error:
             why = " ".join(str(error).split()) or type(error).__name__

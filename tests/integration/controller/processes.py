@@ -26,7 +26,7 @@ def make_process(
 ) -> Process:
     settings = ProcessSettings(
         identity="test",
-        namespace=namespace,
+        namespaces=(namespace,),
         election=election,
         probe_address="127.0.0.1:0",
         drain=10,

@@ -25,6 +25,7 @@ from quarterdeck.controller.cache_tasks import running_caches
 from quarterdeck.kube import Cache, Client, NotFound, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.audit import requests_by
+from quarterdeck.testing.waiting import eventually_async
 
 SWITCH = "switch"
 
@@ -373,9 +374,7 @@ async def test_a_kind_that_comes_again_as_another_one_leaves_no_objects_behind(
         await established()
         running_cache = asyncio.create_task(cache.run())
         try:
-            async with asyncio.timeout(20):
-                while len(cache) or not cache.missing:  # noqa: ASYNC110 - the watch tells
-                    await asyncio.sleep(0.05)
+            await eventually_async(lambda: not len(cache) and cache.missing, "no kind", 20)
         finally:
             running_cache.cancel()
             await asyncio.gather(running_cache, return_exceptions=True)

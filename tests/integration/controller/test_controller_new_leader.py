@@ -99,7 +99,7 @@ def second_replica(
 ) -> Process:
     settings = ProcessSettings(
         identity="second",
-        namespace=namespace,
+        namespaces=(namespace,),
         election=election,
         probe_address="127.0.0.1:0",
         drain=10,

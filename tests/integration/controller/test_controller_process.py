@@ -30,6 +30,7 @@ from quarterdeck.controller import (
     Watch,
 )
 from quarterdeck.kube import Client, load_kubeconfig
+from quarterdeck.testing.waiting import eventually_async
 
 
 @pytest.fixture
@@ -387,9 +388,10 @@ async def test_a_bad_object_says_so_once_and_when_it_is_mended_no_more(
         return next((it.reason + ": " + it.message for it in found.status.conditions), "")
 
     async def says(wanted: str) -> None:
-        async with asyncio.timeout(LIMIT):
-            while await ready() != wanted:  # noqa: ASYNC110 - the server is asked
-                await asyncio.sleep(0.05)
+        async def is_said() -> bool:
+            return await ready() == wanted
+
+        await eventually_async(is_said, wanted, LIMIT)
 
     await client.create(NOTES, note("x", "bad", namespace))
     process = make_process(kubeconfig, [operator("teller", setup)], namespace)

@@ -16,6 +16,7 @@ from quarterdeck.controller import Finalizer, Objects
 from quarterdeck.controller.metadata import is_being_deleted
 from quarterdeck.kube import Client, Conflict, NotFound
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.testing.waiting import eventually_async
 
 FINALIZER = "example.test/clean-up"
 THEIRS = "example.test/theirs"
@@ -95,12 +96,11 @@ async def test_an_object_whose_name_the_server_makes_is_created_once(
 
 
 async def until_going(objects: Any, key: Key) -> Object:
-    async with asyncio.timeout(60):
-        while True:
-            obj: Object | None = objects.get(key)
-            if obj is not None and is_being_deleted(obj):
-                return obj
-            await asyncio.sleep(0.02)
+    def look() -> Object | None:
+        obj: Object | None = objects.get(key)
+        return obj if obj is not None and is_being_deleted(obj) else None
+
+    return await eventually_async(look, "the object is being deleted")
 
 
 async def test_an_object_that_came_during_the_clean_up_keeps_its_finalizers(
@@ -119,9 +119,10 @@ async def test_an_object_that_came_during_the_clean_up_keeps_its_finalizers(
         finalizer = Finalizer(notes, FINALIZER, clean_up)
         with pytest.raises(Conflict):
             await finalizer.add_or_clean_up(await until_going(notes, key))
-        async with asyncio.timeout(60):
-            while (notes.get(key) or first)["metadata"]["uid"] == first["metadata"]["uid"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await eventually_async(
+            lambda: (notes.get(key) or first)["metadata"]["uid"] != first["metadata"]["uid"],
+            "another object of this name",
+        )
         assert await finalizer.add_or_clean_up(notes.get(key)) is not None
     found = await admin.get(PLAIN, "x", namespace)
     assert found["metadata"]["finalizers"] == [FINALIZER, THEIRS]

@@ -28,6 +28,7 @@ from quarterdeck.kube import (
 )
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.testing.plugin import NewControlPlane
+from quarterdeck.testing.waiting import eventually_async
 
 OURS = {"example.test/part-of": "x"}
 LABELLED = LabelSelector(match_labels=OURS)
@@ -59,9 +60,7 @@ async def names(admin: Client, namespace: str) -> set[str]:
 
 
 async def when_gone(objects: Any, key: Key) -> None:
-    async with asyncio.timeout(60):
-        while objects.get(key) is not None:  # noqa: ASYNC110 - the watch tells
-            await asyncio.sleep(0.02)
+    await eventually_async(lambda: objects.get(key) is None, "the object is gone")
 
 
 # --- prune
@@ -129,9 +128,10 @@ async def test_absent_deletes_once_and_says_when_the_object_is_gone(
     await admin.create(CONFIG_MAPS, kept)
     async with writer.objects(CONFIG_MAPS, namespace) as config_maps:
         assert not await config_maps.ensure_absent(key)
-        async with asyncio.timeout(60):
-            while not is_being_deleted(config_maps.get(key) or {"metadata": {}}):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await eventually_async(
+            lambda: is_being_deleted(config_maps.get(key) or {"metadata": {}}),
+            "it is being deleted",
+        )
         assert not await config_maps.ensure_absent(key)
         assert writer.tries() == ["delete 200"]
         await admin.patch(CONFIG_MAPS, "x", {"metadata": {"finalizers": None}}, namespace)

@@ -169,9 +169,3 @@ def listing(version: int | str, *objects: Any, **meta: str) -> bytes:
             "items": objects,
         },
     )
-
-
-async def eventually(condition: Callable[[], bool], limit: float = LIMIT) -> None:
-    async with asyncio.timeout(limit):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens elsewhere
-            await asyncio.sleep(0.01)

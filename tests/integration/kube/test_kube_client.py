@@ -1,5 +1,6 @@
 """The client against a real API server: every verb, every refusal, and what is sent again."""
 
+import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator
@@ -294,30 +295,41 @@ async def test_a_server_that_is_not_there_is_named(kubeconfig: Path) -> None:
             await client.get(NAMESPACES, "default")
 
 
-# --- the fence
+async def test_a_server_that_is_not_there_is_named_when_the_time_ran_out(kubeconfig: Path) -> None:
+    """What failed before is said, not that the last attempt had no time left."""
+    with FaultProxy(kubeconfig) as proxy:
+        connection = proxy.connection()
+    async with Client(connection, timeout=1) as client:
+        # The second attempt is due within 0.15 s; the process is stopped until all is over.
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 1.2)
+        with pytest.raises(ConnectionFailed, match="cannot connect to 127"):
+            await client.get(NAMESPACES, "default")
 
 
-class Fenced(Exception):  # noqa: N818
+# --- the check before a write
+
+
+class Stopped(Exception):  # noqa: N818
     pass
 
 
-async def test_the_fence_is_asked_when_the_connection_is_there(
+async def test_the_check_before_a_write_is_made_when_the_connection_is_there(
     proxied: Client, fault_proxy: FaultProxy, namespace: str
 ) -> None:
-    """A 429 is waited for and the fence comes down meanwhile: nothing more is sent."""
-    asked = 0
+    """After a 429 the client waits; the check now refuses: nothing more is sent."""
+    checks = 0
 
-    def fence() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            raise Fenced
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+        if checks == 2:
+            raise Stopped
 
-    proxied.before_write = fence
+    proxied.before_write = check
     await proxied.get(NAMESPACES, "default")
-    assert asked == 0
+    assert checks == 0
     fault_proxy.inject(Answer(429, retry_after=1), verb="create")
-    with pytest.raises(Fenced):
+    with pytest.raises(Stopped):
         await proxied.create(CONFIG_MAPS, config_map(namespace))
     assert fault_proxy.count(verb="create") == 1
 

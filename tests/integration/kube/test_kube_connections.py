@@ -3,11 +3,11 @@
 import asyncio
 
 from tests.integration.kube.scripted_server import (
+    LIMIT,
     Asked,
     Reply,
     answer,
     config_map,
-    eventually,
     initial,
     scripted,
     stream,
@@ -15,6 +15,7 @@ from tests.integration.kube.scripted_server import (
 
 from quarterdeck.api.meta import CONFIG_MAPS, SECRETS
 from quarterdeck.kube import Cache, Client
+from quarterdeck.testing.waiting import eventually_async
 
 
 async def test_one_for_each_cache_and_for_each_request_at_the_same_time() -> None:
@@ -28,7 +29,9 @@ async def test_one_for_each_cache_and_for_each_request_at_the_same_time() -> Non
             Cache(client, SECRETS),
         ]
         following = [asyncio.create_task(cache.run()) for cache in caches]
-        await eventually(lambda: all(cache.synced for cache in caches))
+        await eventually_async(
+            lambda: all(cache.synced for cache in caches), "all caches are synced", LIMIT
+        )
         assert {asked.connection for asked in server.asked} == {1, 2, 3}
         for _ in range(3):
             await asyncio.gather(*(client.get(CONFIG_MAPS, "a", "n") for _ in range(4)))
@@ -45,7 +48,7 @@ async def test_a_watch_that_ends_in_order_is_opened_again_on_its_connection() ->
 
     async with scripted(script) as server, Client(server.connection) as client:
         following = asyncio.create_task(Cache(client, CONFIG_MAPS).run())
-        await eventually(lambda: len(server.asked) == 3)
+        await eventually_async(lambda: len(server.asked) == 3, "three requests", LIMIT)
         assert {asked.connection for asked in server.asked} == {1}
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

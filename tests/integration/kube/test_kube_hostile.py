@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.integration.kube.scripted_server import (
     CLOSE,
+    LIMIT,
     Asked,
     Reply,
     answer,
     chunk,
     config_map,
     event,
-    eventually,
     initial,
     listing,
     scripted,
@@ -28,6 +28,7 @@ from tests.integration.kube.test_kube_misbehaving import TYPED, deleted, followi
 
 from quarterdeck.api.meta import CONFIG_MAPS, Object, Resource
 from quarterdeck.kube import Client, Connection, ConnectionFailed, KubeError, UnexpectedAnswer
+from quarterdeck.testing.waiting import eventually_async
 
 A, B = config_map("a", 1), config_map("b", 2)
 NEWER = config_map("a", 7)
@@ -80,7 +81,7 @@ async def test_a_version_of_five_thousand_digits_ends_nothing(first: list[Reply]
         return stream(initial(7, NEWER, B)) if asked.watch else listing(7, NEWER, B)
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: version(cache, "a") == "7")
+        await eventually_async(lambda: version(cache, "a") == "7", "version 7 of a", LIMIT)
         assert deleted(changes) == []
 
 
@@ -91,7 +92,7 @@ async def test_who_says_gone_to_everything_is_in_trouble() -> None:
         return stream(initial(5, A), ends=True) if len(server.asked) == 1 else answer(410, GONE)
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: cache.trouble != "")
+        await eventually_async(lambda: cache.trouble != "", "the cache has trouble", LIMIT)
         assert cache.lost_for > 0
         assert deleted(changes) == []
 
@@ -166,7 +167,7 @@ async def test_an_event_about_another_kind_is_passed_over(
         return stream(first + initial(5, A, B) + then + last) if asked.from_start else stream()
 
     async with scripted(script) as server, following(server, resource) as (cache, changes):
-        await eventually(lambda: version(cache, "b") == "7")
+        await eventually_async(lambda: version(cache, "b") == "7", "version 7 of b", LIMIT)
         assert version(cache, "a") == "1"
         assert deleted(changes) == []
 

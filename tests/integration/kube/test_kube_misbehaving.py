@@ -13,13 +13,13 @@ import pytest
 from tests.integration.kube.scripted_server import (
     CLOSE,
     HANG,
+    LIMIT,
     Asked,
     Reply,
     ScriptedServer,
     answer,
     config_map,
     event,
-    eventually,
     initial,
     listing,
     scripted,
@@ -40,6 +40,7 @@ from quarterdeck.kube import (
 from quarterdeck.kube.cache import WATCH_TIMEOUT
 from quarterdeck.kube.client import WATCH_END_GRACE_PERIOD
 from quarterdeck.kube.connection_pool import Sockets
+from quarterdeck.testing.waiting import eventually_async
 
 HTML = b"<html>\n<h1>default backend - 404</h1>\n</html>\n"
 NOT_FOUND = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
@@ -79,7 +80,9 @@ async def following(
         cache.subscribe(changes.append)
         task = asyncio.create_task(cache.run())
         try:
-            await eventually(lambda: cache.synced or task.done())
+            await eventually_async(
+                lambda: cache.synced or task.done(), "the cache is synced or has ended", LIMIT
+            )
             yield cache, changes
             assert not task.done(), task.exception()
         finally:
@@ -124,11 +127,11 @@ async def test_an_answer_to_a_watch_that_is_none_empties_no_cache(fault: bytes) 
         return stream(event("MODIFIED", config_map("b", 6)))
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: cache.trouble != "")
+        await eventually_async(lambda: cache.trouble != "", "the cache has trouble", LIMIT)
         assert len(cache) == 2
-        await eventually(lambda: faulty == 3)
+        await eventually_async(lambda: faulty == 3, "three faulty answers", LIMIT)
         assert not cache.missing
-        await eventually(lambda: version(cache, "b") == "6")
+        await eventually_async(lambda: version(cache, "b") == "6", "version 6 of b", LIMIT)
         assert cache.trouble == ""
         assert deleted(changes) == []
 
@@ -187,7 +190,7 @@ async def test_an_answer_to_a_list_that_is_none_empties_no_cache(fault: bytes) -
         return stream()
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: version(cache, "b") == "6")
+        await eventually_async(lambda: version(cache, "b") == "6", "version 6 of b", LIMIT)
         assert faulty == 3
         assert deleted(changes) == []
 
@@ -206,7 +209,7 @@ async def test_a_kind_that_discovery_no_longer_has_is_gone() -> None:
         return stream(initial(5, A, B), ends=True)
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: cache.missing)
+        await eventually_async(lambda: cache.missing, "the kind is missing", LIMIT)
         assert len(cache) == 0
         assert set(deleted(changes)) == {Key("n", "a"), Key("n", "b")}
         asked = [one for one in server.asked if one.path == "/api/v1"]
@@ -298,7 +301,7 @@ async def test_a_malformed_event_costs_only_itself(
         return stream(initial(7, changed, B) if asked.from_start else event("MODIFIED", changed))
 
     async with scripted(script) as server, following(server, resource) as (cache, changes):
-        await eventually(lambda: version(cache, "a") == "7")
+        await eventually_async(lambda: version(cache, "a") == "7", "version 7 of a", LIMIT)
         assert cache.get(Key("n", "b")) is not None
         assert deleted(changes) == []
 
@@ -316,7 +319,9 @@ async def test_a_malformed_event_among_all_objects_ends_nothing(
         return stream(initial(7, A, B) if asked.from_start else b"")
 
     async with scripted(script) as server, following(server, resource) as (cache, changes):
-        await eventually(lambda: cache.synced and version(cache, "a") == "1")
+        await eventually_async(
+            lambda: cache.synced and version(cache, "a") == "1", "synced with version 1 of a", LIMIT
+        )
         assert deleted(changes) == []
 
 
@@ -469,5 +474,5 @@ async def test_a_watch_through_a_proxy_of_http_1_0() -> None:
         return head + event("ADDED", B), HANG
 
     async with scripted(script) as server, following(server) as (cache, changes):
-        await eventually(lambda: len(cache) == 2)
+        await eventually_async(lambda: len(cache) == 2, "two objects", LIMIT)
         assert deleted(changes) == []

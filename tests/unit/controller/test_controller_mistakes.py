@@ -35,9 +35,41 @@ class Forgets:
         return cast("Result", 5)
 
 
-def test_a_mapping_that_returns_a_text_is_named() -> None:
-    with pytest.raises(Mistake, match=rf"{HERE}:\d+: to_text returned 'h'; return a list of Keys"):
-        keys(Watch(of(CONFIG_MAPS), to_text), None, obj("x"))
+def to_nothing(_: object) -> Any:
+    return None
+
+
+def to_one_key(_: object) -> Any:
+    return Key("ns", "x")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "returned"),
+    [
+        pytest.param(to_text, "to_text returned 'hello'", id="a text"),
+        pytest.param(to_nothing, "to_nothing returned None", id="nothing"),
+        pytest.param(to_one_key, r"to_one_key returned Key\(", id="a key without a list"),
+    ],
+)
+def test_a_mapping_that_returns_no_list_of_keys_is_named(mapping: Any, returned: str) -> None:
+    with pytest.raises(Mistake, match=rf"{HERE}:\d+: {returned}.*; return a list of Keys"):
+        keys(Watch(of(CONFIG_MAPS), mapping), None, obj("x"))
+
+
+def not_asynchronous(_key: Key) -> Result:
+    return DONE
+
+
+async def test_a_reconcile_that_is_not_asynchronous_is_named() -> None:
+    controller = Controller("test", cast("Any", not_asynchronous), [])
+    with pytest.raises(Mistake, match=rf"{HERE}:\d+: not_asynchronous returned .*`async def`"):
+        await controller.reconcile(Key("ns", "x"))
+
+
+@pytest.mark.parametrize("watches", [Watch(of(CONFIG_MAPS)), [of(CONFIG_MAPS)], [to_owner]])
+def test_watches_that_are_none_are_named(watches: Any) -> None:
+    with pytest.raises(Mistake, match=rf"{HERE}:\d+: the watches of .*Watch\(objects\)"):
+        Controller("test", forgets, watches)
 
 
 @pytest.mark.parametrize(

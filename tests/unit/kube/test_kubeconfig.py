@@ -14,8 +14,10 @@ import pytest
 import yaml
 
 from quarterdeck.kube import Connection, CredentialsError, KubeconfigError, load_kubeconfig
+from quarterdeck.kube.auth import CertificateFiles
 from quarterdeck.kube.connection import in_cluster, proxy_from_env
 from quarterdeck.localcluster.certificates import CertificateSpec, issue, new_authority
+from quarterdeck.testing.waiting import eventually_async
 
 NOW = datetime.now(UTC)
 AUTHORITY = new_authority("test", NOW)
@@ -195,7 +197,10 @@ def test_a_broken_kubeconfig_gives_one_line(tmp_path: Path, content: Any, line: 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(tmp_path / "none", env={})
-    assert str(caught.value) == f"{tmp_path}/none: No such file or directory"
+    assert str(caught.value) == (
+        f"kubeconfig {tmp_path}/none: No such file or directory; name another with --kubeconfig or "
+        "KUBECONFIG"
+    )
 
 
 def test_no_kubeconfig_at_all(tmp_path: Path) -> None:
@@ -482,9 +487,7 @@ async def test_an_exec_plugin_that_gives_nothing_is_done_with(
         await asyncio.wait_for(plugin.credentials.authorization(), 60)
     assert line in str(caught.value)
     assert len(str(caught.value)) < 1000
-    async with asyncio.timeout(20):
-        while _alive(groups[0]):  # noqa: ASYNC110 - it happens in another process
-            await asyncio.sleep(0.01)
+    await eventually_async(lambda: not _alive(groups[0]), "the group has ended", 20)
 
 
 def _alive(group: int) -> bool:
@@ -605,3 +608,19 @@ def test_forms_of_an_entry_of_no_proxy(server: str, entry: str, used: bool) -> N
 def test_a_proxy_of_the_environment_that_cannot_be_used_is_refused(proxy: str, why: str) -> None:
     with pytest.raises(KubeconfigError, match=why):
         proxy_from_env("https://api", {"HTTPS_PROXY": proxy})
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_certificate_and_its_key_may_be_in_one_file(
+    tmp_path: Path, order: tuple[int, int]
+) -> None:
+    both = (PAIR.certificate, PAIR.key)
+    (tmp_path / "me.pem").write_bytes(b"".join(both[one] for one in order))
+    user = {"client-certificate": "me.pem", "client-key": "me.pem"}
+    found = load_kubeconfig(write(tmp_path / "config", config(user=user))).credentials
+    assert isinstance(found, CertificateFiles)
+    assert found.single_file == tmp_path / "me.pem"
+    (tmp_path / "new").write_bytes(OTHER.certificate + OTHER.key)
+    (tmp_path / "new").replace(tmp_path / "me.pem")
+    asyncio.run(found.authorization())
+    assert found.renewals == 1
