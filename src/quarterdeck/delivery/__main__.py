@@ -12,11 +12,22 @@ from quarterdeck.delivery.files import files, write
 from quarterdeck.delivery.omissions import omissions
 from quarterdeck.delivery.registry import OWN, installed
 
+USAGE = """\
+usage: python -m quarterdeck.delivery DIRECTORY [DISTRIBUTION...]
+
+Write the manifests of the DISTRIBUTIONs' operators into DIRECTORY, remove
+generated files there that are no longer needed, and print the names of the
+files that changed. Without DISTRIBUTION, write Quarterdeck's own manifests.
+"""
+
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0, 1 if nothing can be written, 2 for wrong arguments."""
-    if not arguments:
-        sys.stderr.write("usage: python -m quarterdeck.delivery DIRECTORY [DISTRIBUTION...]\n")
+    if {"-h", "--help"} & set(arguments):
+        sys.stdout.write(USAGE)
+        return 0
+    if not arguments or any(argument.startswith("-") for argument in arguments):
+        sys.stderr.write(USAGE)
         return 2
     directory, distributions = Path(arguments[0]), arguments[1:] or [OWN]
     registry = installed()

@@ -15,11 +15,12 @@ Every command that lists operators reads all declarations, so a declaration refe
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from quarterdeck.api.custom_resource import SELF_MANAGED
+from quarterdeck.api.times import parse_duration
 from quarterdeck.delivery.checks import (
     LABEL_LIMIT,
     check_cpu,
@@ -37,6 +38,9 @@ from quarterdeck.delivery.checks import (
     check_variable,
 )
 from quarterdeck.delivery.placement import NodeLabel
+
+PodSecurity = Literal["restricted", "baseline", "privileged"]
+"""A pod security standard of Kubernetes."""
 
 
 class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,24 @@ class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"rights: {self}: grant create by a rule of its own, without names")
         if self.namespace:
             check_label("rights.namespace", self.namespace)
+
+
+class SeldomUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """Rights that an operator needs although most runs do not use them, and why."""
+
+    group: str
+    resource: str
+    """With the subresource, as `notes/status`."""
+    verbs: tuple[str, ...]
+    why: str
+
+    def __post_init__(self) -> None:
+        """Refuse what gives no reason."""
+        check_line("seldom_used.why", self.why)
+
+    def covers(self, group: str, resource: str, verb: str) -> bool:
+        """Whether this is about that verb on that resource."""
+        return (self.group, self.resource) == (group, resource) and verb in self.verbs
 
 
 class HostPath(msgspec.Struct, frozen=True):
@@ -88,6 +110,36 @@ class EmptyDir(msgspec.Struct, frozen=True):
         check_path("empty_dirs.mount", self.mount)
 
 
+class OptionalFile(msgspec.Struct, frozen=True):
+    """A file from a key of a Secret or ConfigMap in the operator's namespace, if that is there."""
+
+    source: Literal["secret", "configMap"]
+    name: str
+    """The name of the Secret or ConfigMap."""
+    key: str
+    path: str
+    """The file's name in the directory."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that a pod cannot have."""
+        check_subdomain("optional_files.name", self.name)
+        check_line("optional_files.key", self.key)
+        check_line("optional_files.path", self.path)
+
+
+class OptionalFiles(msgspec.Struct, frozen=True):
+    """A directory of files that an administrator may bring, at any time."""
+
+    name: str
+    mount: str
+    files: tuple[OptionalFile, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse values that a pod cannot have."""
+        check_label("optional_files.name", self.name)
+        check_path("optional_files.mount", self.mount)
+
+
 class InPayload(msgspec.Struct, frozen=True, kw_only=True):
     """What a Deployment has only in a payload."""
 
@@ -95,10 +147,12 @@ class InPayload(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     host_paths: tuple[HostPath, ...] = ()
     empty_dirs: tuple[EmptyDir, ...] = ()
+    optional_files: tuple[OptionalFiles, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that a pod cannot have."""
         names = [one.name for one in self.host_paths] + [one.name for one in self.empty_dirs]
+        names += [one.name for one in self.optional_files]
         check_distinct("host_paths.name", names)
 
 
@@ -106,6 +160,8 @@ class Deployed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The operator runs from a Deployment."""
 
     replicas: int = 2
+    leader_election: bool = True
+    """Whether one of the replicas leads; without, each works by itself."""
     image: str = "quarterdeck"
     other_images: tuple[str, ...] = ()
     """The images of its operands, as its variables and objects name them; a release has its own."""
@@ -151,6 +207,14 @@ class StaticPodDelivery(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The user of its client certificate."""
     port: int
     """The port of its probes and metrics; unique, because the pod uses the host's network."""
+    certificate_lifetime: str = "90d"
+    """The lifetime of its client certificates, as `90d`. It asks for the next one when half of that
+    is over."""
+    account: str = ""
+    """Where nodes are not one's own, the operator runs from a Deployment instead: the name of that,
+    and of its ServiceAccount. Empty if it cannot."""
+    account_namespace: str = ""
+    """The namespace of that Deployment."""
     image: str = "quarterdeck"
     container: str = "operator"
     cpu: str = "10m"
@@ -165,6 +229,13 @@ class StaticPodDelivery(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         check_line("delivery.user", self.user)
         check_range("delivery.port", self.port, 1, 65535)
         check_label("delivery.container", self.container)
+        if parse_duration(self.certificate_lifetime) is None:
+            raise ValueError(
+                f"delivery.certificate_lifetime: {self.certificate_lifetime!r}: write it like 90d"
+            )
+        if self.account:
+            check_label("delivery.account", self.account)
+            check_label("delivery.account_namespace", self.account_namespace)
         _check_container(self)
 
 
@@ -191,6 +262,25 @@ class PayloadPart(msgspec.Struct, frozen=True, kw_only=True):
         check_range("parts.run_level", self.run_level, 0, 99)
         for reference in (*self.kinds, *filter(None, [self.objects])):
             check_reference("parts", reference)
+
+
+class PodMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods with metrics that no Service selects: those with a label, in one namespace."""
+
+    name: str
+    """The name of their PodMonitor."""
+    namespace: str
+    label: str
+    """The key of a label of the pods, with any value."""
+    port: str
+    """The name of the port that serves /metrics."""
+
+    def __post_init__(self) -> None:
+        """Refuse what selects no pods."""
+        check_label("operand_metrics.name", self.name)
+        check_label("operand_metrics.namespace", self.namespace)
+        check_label_key("operand_metrics.label", self.label)
+        check_label("operand_metrics.port", self.port)
 
 
 class Hint(msgspec.Struct, frozen=True):
@@ -278,9 +368,13 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """The namespace of the operator and of its Lease, unless POD_NAMESPACE is set."""
     other_namespaces: tuple[str, ...] = ()
     """More namespaces that are delivered with the operator, for its operands."""
+    pod_security: PodSecurity = "restricted"
+    """The pod security standard that its own namespace enforces."""
     only_own_namespace: bool = False
     """Whether the delivered operator sees and writes namespaced objects only in its own namespace:
     its Deployment says `--namespace`, and its roles allow no more."""
+    only_namespaces: tuple[str, ...] = ()
+    """The same for several namespaces: its Deployment says `--namespace` for each of them."""
     account: str = ""
     """The name of its Lease, ServiceAccount and Deployment; empty without leader election."""
     cluster_operator: str = ""
@@ -292,6 +386,8 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[PayloadPart, ...] = ()
     rights: tuple[PolicyRule, ...] = ()
     """In addition to the rights that follow from `setup`, with the settings in its Deployment."""
+    seldom_used: tuple[SeldomUsed, ...] = ()
+    """The rights that a run of the operator need not use; `testing.unused_rights` lists others."""
     cluster_admin: bool = False
     """Whether it may do everything, because it applies any object."""
     run_level: int = 50
@@ -304,8 +400,10 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster profiles whose payload includes it."""
     applies_payload: bool = False
     """Whether it applies payloads, and so must run before."""
-    alerts: bool = False
-    """Whether `deploy/monitoring` has alerts about it."""
+    alerts: str = ""
+    """`module:attribute` of a tuple of `alerts.Alert`, in addition to those of every operator."""
+    operand_metrics: tuple[PodMetrics, ...] = ()
+    """The pods of its operands that have metrics."""
     part_of: str = ""
     """The product that it belongs to, in front of its name as field manager and in its roles."""
     local: Local = Local()
@@ -323,10 +421,16 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             check_label("account", self.account)
         elif isinstance(self.delivery, Deployed):
             raise ValueError("account: '': name the ServiceAccount and the Deployment")
-        if self.only_own_namespace and isinstance(self.delivery, StaticPodDelivery):
+        for namespace in self.only_namespaces:
+            check_label("only_namespaces", namespace)
+        if self.only_own_namespace and self.only_namespaces:
             raise ValueError(
-                "only_own_namespace: True: a static pod does not get it; select by namespace"
+                "only_own_namespace: True: `only_namespaces` names them all; use one of both"
             )
+        if self.watched_namespaces and isinstance(self.delivery, StaticPodDelivery):
+            field = "only_own_namespace" if self.only_own_namespace else "only_namespaces"
+            value = getattr(self, field)
+            raise ValueError(f"{field}: {value}: a static pod does not get it; select by namespace")
         if len(self.field_manager) > LABEL_LIMIT:
             most = LABEL_LIMIT - len(self.field_manager) + len(self.name)
             raise ValueError(f"name: {self.name!r}: use at most {most} characters")
@@ -343,13 +447,43 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
         flags = [f"--{self.name}", *(option.flag for option in self.local.options)]
         check_distinct("local.options.flag", flags)
         check_reference("setup", self.setup)
-        for reference in (*filter(None, [self.settings]), *self.kinds):
-            check_reference("settings or kinds", reference)
+        for reference in (*filter(None, [self.settings, self.alerts]), *self.kinds):
+            check_reference("settings, alerts or kinds", reference)
+
+    def as_deployment(self) -> "Declaration | None":
+        """The operator in a Deployment, where it is no static pod; None if it cannot be in one."""
+        static = self.delivery
+        if isinstance(static, Deployed):
+            return self
+        if not isinstance(static, StaticPodDelivery) or not static.account:
+            return None
+        deployed = Deployed(
+            leader_election=False,
+            image=static.image,
+            priority_class="system-cluster-critical",
+            cpu=static.cpu,
+            memory=static.memory,
+            memory_limit=static.memory_limit,
+            args=static.args,
+            env=static.env,
+            in_payload=None,
+        )
+        return msgspec.structs.replace(
+            self,
+            delivery=deployed,
+            account=static.account,
+            namespace=static.account_namespace,
+        )
 
     @property
     def is_in_payload(self) -> bool:
         """Whether a payload has the operator."""
         return isinstance(self.delivery, Deployed) and self.delivery.in_payload is not None
+
+    @property
+    def watched_namespaces(self) -> tuple[str, ...]:
+        """The only namespaces that the delivered operator watches; empty for all."""
+        return (self.namespace,) if self.only_own_namespace else self.only_namespaces
 
     @property
     def field_manager(self) -> str:

@@ -1,39 +1,35 @@
 """The files of operators, which `make generate` writes into `deploy`.
 
 `crds` has the resource types, a directory for each operator its manifests, and `payload` the
-release payload of all operators. `monitoring` has a ServiceMonitor for each operator; its alerts
-are written by hand.
+release payload of all operators. `install` and `chart` put a release into a cluster. `monitoring`
+has what the Prometheus operator and Grafana read: every YAML file in it is objects to apply, and
+`monitoring/files` has what is none.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from quarterdeck.api.custom_resource import CustomResource
 from quarterdeck.api.definition_text import definition_text
 from quarterdeck.api.meta import Object
+from quarterdeck.delivery.alerts import rule_object
+from quarterdeck.delivery.charts import installation_files
 from quarterdeck.delivery.console import console_objects
+from quarterdeck.delivery.dashboard import dashboard_object, dashboard_text
 from quarterdeck.delivery.declaration import Declaration, Deployed, StaticPodDelivery
-from quarterdeck.delivery.manifests import account_objects, custom_resource, part_objects, workload
-from quarterdeck.delivery.monitoring import service_monitor_objects
+from quarterdeck.delivery.manifests import (
+    account_objects,
+    custom_resource,
+    disruption_budgets,
+    part_objects,
+    workload,
+)
+from quarterdeck.delivery.monitoring import pod_monitor_objects, service_monitor_objects
 from quarterdeck.delivery.payload import payload
+from quarterdeck.delivery.yaml_text import HEADER, text
 
-HEADER = "# Generated from what its operator declares: change that, and generate again.\n"
 PAYLOAD = "payload"
-
-
-class _ManifestDumper(yaml.CSafeDumper):
-    """Writes no references within a document."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def text(objects: Iterable[Object]) -> str:
-    """The objects as YAML, the same in every run."""
-    return yaml.dump_all(objects, Dumper=_ManifestDumper, sort_keys=False, width=100)
 
 
 def kinds(operators: Iterable[Declaration]) -> list[CustomResource[Any]]:
@@ -56,6 +52,9 @@ def files(operators: Iterable[Declaration]) -> dict[str, str]:
     if any(declared.applies_payload for declared in operators):
         # A whole release, not the operators of one project.
         made["console/deployment.yaml"] = HEADER + text(console_objects())
+        made["monitoring/dashboard.yaml"] = HEADER + text([dashboard_object(operators)])
+        made["monitoring/files/dashboard.json"] = dashboard_text(operators)
+        made |= installation_files(operators)
     made |= {f"{PAYLOAD}/{name}": content for name, content in payload_files(operators).items()}
     return made
 
@@ -73,25 +72,40 @@ def _operator_files(declared: Declaration) -> dict[str, str]:
     name = "deployment.yaml" if isinstance(declared.delivery, Deployed) else "static-pod.yaml"
     explained = _explained(declared) if isinstance(declared.delivery, StaticPodDelivery) else ""
     made[name] = HEADER + explained + text([workload(declared) or {}])
+    if budgets := disruption_budgets(declared):
+        made["disruption-budget.yaml"] = HEADER + text(budgets)
+    instead = declared.as_deployment()
+    if instead is not None and instead is not declared:
+        made["as-deployment.yaml"] = HEADER + _instead(declared) + text(operator_objects(instead))
     for part in declared.parts:
         if part.objects:
             made[f"{part.name}.yaml"] = HEADER + text(part_objects(part))
     return {f"{declared.name}/{name}": content for name, content in made.items()}
 
 
+def operator_objects(declared: Declaration) -> list[Object]:
+    """The objects that run an operator: account, rights, Deployment."""
+    found = workload(declared)
+    return [*account_objects(declared), *filter(None, [found]), *disruption_budgets(declared)]
+
+
 def _monitoring_files(declared: Declaration) -> dict[str, str]:
-    objects = service_monitor_objects(declared)
-    if not objects:
-        return {}
+    rule = rule_object(declared)
+    by_name = {
+        "": [rule] if rule else [],
+        "-service": service_monitor_objects(declared),
+        "-pods": pod_monitor_objects(declared),
+    }
     lines = [
         "",
-        "For clusters with the Prometheus operator, in place of a PodMonitor of all operators.",
-        "Give the ServiceMonitor the labels that your Prometheus selects ServiceMonitors by. Its",
-        "account needs get, list and watch of services, endpoints and pods in the namespace",
-        f"{declared.namespace}.",
+        "For clusters with the Prometheus operator. Give it the labels by which your Prometheus",
+        "selects objects of its kind. docs/monitoring.md tells more.",
     ]
-    content = HEADER + _comment(lines) + text(objects)
-    return {f"monitoring/{declared.name}-service.yaml": content}
+    return {
+        f"monitoring/{declared.name}{name}.yaml": HEADER + _comment(lines) + text(objects)
+        for name, objects in by_name.items()
+        if objects
+    }
 
 
 def _comment(lines: Iterable[str]) -> str:
@@ -104,10 +118,20 @@ def _explained(declared: Declaration) -> str:
     directory = f"/etc/quarterdeck/{declared.name}"
     lines = [
         "",
-        f"On the node: put a kubeconfig with the certificate of the user {declared.delivery.user}",
-        f"and the server https://localhost:6443 into {directory}/kubeconfig (mode 0600), set the",
-        "image to yours, and this file into the kubelet's directory of static pods. Its rights are",
-        "in rbac.yaml. One on each control plane node is fine: they need not know of each other.",
+        "For the kubelet's directory of static pods, with your image, on each control plane node:",
+        f"they need not know of each other. {directory} has to have a kubeconfig for",
+        f"https://localhost:6443 and a certificate of the user {declared.delivery.user} on each.",
+        "docs/install.md tells how to make them. The rights are in rbac.yaml.",
+    ]
+    return _comment(lines)
+
+
+def _instead(declared: Declaration) -> str:
+    """A comment on a Deployment that stands in for a static pod."""
+    lines = [
+        "",
+        "For clusters whose control plane nodes are not yours, in place of static-pod.yaml and",
+        f"rbac.yaml. {declared.title} then depends on what runs pods in the cluster.",
     ]
     return _comment(lines)
 
@@ -118,7 +142,7 @@ def write(deploy: Path, wanted: Mapping[str, str]) -> list[str]:
     All manifests in `payload` are ours; elsewhere only generated files are removed.
     """
     changed = []
-    for path in sorted(deploy.glob("*/*")):
+    for path in sorted(deploy.glob("*/**/*")):
         name = str(path.relative_to(deploy))
         if name not in wanted and _is_generated(path):
             path.unlink()

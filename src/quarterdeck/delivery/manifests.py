@@ -1,12 +1,15 @@
 """The objects that run an operator in a cluster, with one pattern for all.
 
-- Probes and metrics are on the pod's own address, so that replicas can share a machine.
+- Probes and metrics are on all addresses of the pod, so that `kubectl port-forward` reaches them;
+  a pod whose address is a loopback one shares a machine with others, and uses only its own.
 - POD_NAME gives each replica its own identity, POD_NAMESPACE is its namespace,
   and that of its Lease.
 - RELEASE_VERSION is the version that the operator reports: a payload sets it, outside a payload
   it is the program's version.
 - The pod has a minute to start; it is ready when caches are synced, live while the event loop runs.
-- The root file system is read-only; there are no Linux capabilities and no fixed user.
+- The root file system is read-only; there are no Linux capabilities and no fixed user. The
+  operator's namespace enforces that, unless its operands need more.
+- Replicas run on different nodes and in different zones if they can, and a drain leaves one.
 """
 
 from collections.abc import Iterable
@@ -19,25 +22,35 @@ from quarterdeck.delivery.declaration import (
     Deployed,
     EmptyDir,
     HostPath,
+    OptionalFiles,
     PayloadPart,
     StaticPodDelivery,
     load,
 )
-from quarterdeck.delivery.placement import affinity, tolerations
+from quarterdeck.delivery.placement import (
+    affinity,
+    apart_by_zone,
+    spread_over_nodes,
+    tolerations,
+)
 from quarterdeck.delivery.rights import role_objects
 from quarterdeck.delivery.setting_up import uses
 from quarterdeck.payload.model import PLACEHOLDER_VERSION
 
 PROBES_PORT = 8081
+POD_SECURITY = "pod-security.kubernetes.io/enforce"
+"""The label of a namespace that refuses pods below a standard."""
 PART_OF = {"app.kubernetes.io/part-of": "quarterdeck"}
 """The label of every operator's pods, by which Prometheus finds their metrics."""
 CREDENTIALS = "credentials"
 """The volume of a static pod that has its kubeconfig."""
+RENEWAL = "--renew-certificate"
+"""The option of a static pod with the lifetime of its certificates."""
 
 
 def account_objects(declared: Declaration) -> list[Object]:
     """The operator's namespaces, account and roles."""
-    objects = [_namespace(name) for name in _own_namespaces(declared)]
+    objects = [_namespace(declared, name) for name in _own_namespaces(declared)]
     if isinstance(declared.delivery, Deployed):
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named(declared)}
         objects.append(account)
@@ -104,20 +117,21 @@ def custom_resource(reference: str) -> CustomResource[Any]:
 
 def deployment(declared: Declaration, delivery: Deployed) -> Object:
     """The operator's Deployment."""
-    args = ["run", f"--operator={declared.name}", "--leader-elect"]
-    if declared.only_own_namespace:
-        args.append(f"--namespace={declared.namespace}")
+    args = ["run", f"--operator={declared.name}"]
+    if delivery.leader_election:
+        args.append("--leader-elect")
+    args += [f"--namespace={name}" for name in declared.watched_namespaces]
     container = _container(
         delivery,
         "operator",
-        [*args, f"--probe-address=$(POD_IP):{PROBES_PORT}"],
+        [*args, f"--probe-address=:{PROBES_PORT}"],
         PROBES_PORT,
     )
     container["env"].append({"name": "RELEASE_VERSION", "value": PLACEHOLDER_VERSION})
     labels = {"app": declared.account}
     pod: Object = {
         "serviceAccountName": declared.account,
-        **_placement(delivery),
+        **_placement(delivery, labels),
         "terminationGracePeriodSeconds": 30,
         "securityContext": {
             # No number: the image has one, and some clusters give each namespace its own.
@@ -141,6 +155,25 @@ def deployment(declared: Declaration, delivery: Deployed) -> Object:
     }
 
 
+def disruption_budgets(declared: Declaration) -> list[Object]:
+    """The PodDisruptionBudget of a Deployment of several replicas; empty for others."""
+    if not isinstance(declared.delivery, Deployed) or declared.delivery.replicas < 2:
+        return []
+    return [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": _named(declared),
+            "spec": {
+                "minAvailable": 1,
+                "selector": {"matchLabels": {"app": declared.account}},
+                # A pod that is not ready does no work, and must not hold up a drain.
+                "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            },
+        }
+    ]
+
+
 def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
     """The operator's static pod; it needs only an API server on the same node."""
     directory = f"/etc/quarterdeck/{declared.name}"
@@ -148,7 +181,11 @@ def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
     container = _container(
         delivery,
         delivery.container,
-        [*args, f"--probe-address=$(POD_IP):{delivery.port}"],
+        [
+            *args,
+            f"{RENEWAL}={delivery.certificate_lifetime}",
+            f"--probe-address=$(POD_IP):{delivery.port}",
+        ],
         delivery.port,
     )
     credentials = HostPath(CREDENTIALS, directory, directory)
@@ -168,14 +205,17 @@ def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
             "containers": [container],
         },
     }
-    add_host_path(pod["spec"], credentials)
+    # It writes its next certificate there.
+    add_host_path(pod["spec"], credentials, read_only=False)
     return pod
 
 
-def add_host_path(pod_spec: Object, wanted: HostPath) -> None:
-    """Mount a directory of the node into the pod's container, read-only."""
+def add_host_path(pod_spec: Object, wanted: HostPath, *, read_only: bool = True) -> None:
+    """Mount a directory of the node into the pod's container."""
     (container,) = pod_spec["containers"]
-    mount = {"name": wanted.name, "mountPath": wanted.mount, "readOnly": True}
+    mount: Object = {"name": wanted.name, "mountPath": wanted.mount}
+    if read_only:
+        mount["readOnly"] = True
     container.setdefault("volumeMounts", []).append(mount)
     host_path = {"path": wanted.path, "type": "Directory"}
     pod_spec.setdefault("volumes", []).append({"name": wanted.name, "hostPath": host_path})
@@ -188,6 +228,26 @@ def add_empty_dir(pod_spec: Object, wanted: EmptyDir) -> None:
     container.setdefault("volumeMounts", []).append(mount)
     empty_dir = {"sizeLimit": wanted.limit}
     pod_spec.setdefault("volumes", []).append({"name": wanted.name, "emptyDir": empty_dir})
+
+
+def add_optional_files(pod_spec: Object, wanted: OptionalFiles) -> None:
+    """Mount files of Secrets and ConfigMaps into the pod's container, as far as they are there."""
+    (container,) = pod_spec["containers"]
+    mount = {"name": wanted.name, "mountPath": wanted.mount, "readOnly": True}
+    container.setdefault("volumeMounts", []).append(mount)
+    sources = [
+        {
+            one.source: {
+                "name": one.name,
+                "items": [{"key": one.key, "path": one.path}],
+                "optional": True,
+            }
+        }
+        for one in wanted.files
+    ]
+    pod_spec.setdefault("volumes", []).append(
+        {"name": wanted.name, "projected": {"sources": sources}}
+    )
 
 
 def replace_args(args: Iterable[str], others: Iterable[str]) -> list[str]:
@@ -207,20 +267,27 @@ def _own_namespaces(declared: Declaration) -> list[str]:
     return list(dict.fromkeys([*own, *declared.other_namespaces]))
 
 
-def _namespace(name: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+def _namespace(declared: Declaration, name: str) -> Object:
+    metadata: Object = {"name": name}
+    if name == declared.namespace:
+        # "privileged" too: the namespace may have another standard from before, or by default.
+        metadata["labels"] = {POD_SECURITY: declared.pod_security}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def _named(declared: Declaration) -> Object:
     return {"name": declared.account, "namespace": declared.namespace}
 
 
-def _placement(delivery: Deployed) -> Object:
+def _placement(delivery: Deployed, labels: Object) -> Object:
     """The priority and the nodes of the pods; without the fields that are not declared."""
+    nodes = affinity(preferred=delivery.preferred_nodes, required=delivery.required_nodes)
+    several = delivery.replicas > 1
     declared = {
         "priorityClassName": delivery.priority_class,
-        "affinity": affinity(preferred=delivery.preferred_nodes, required=delivery.required_nodes),
+        "affinity": nodes | (apart_by_zone(labels) if several else {}),
         "tolerations": tolerations(delivery.tolerated_taints),
+        "topologySpreadConstraints": spread_over_nodes(labels) if several else [],
     }
     return {field: value for field, value in declared.items() if value}
 

@@ -16,8 +16,10 @@ from quarterdeck.delivery.manifests import (
     account_objects,
     add_empty_dir,
     add_host_path,
+    add_optional_files,
     custom_resource,
     deployment,
+    disruption_budgets,
     part_objects,
 )
 from quarterdeck.payload.annotations import CAPABILITY, CREATE_ONLY, INCLUDE
@@ -34,6 +36,8 @@ def payload(operators: Iterable[Declaration]) -> dict[str, list[Object]]:
     made: dict[str, list[Object]] = {}
     for declared in delivered:
         for name, objects in _files(declared):
+            if not objects:
+                continue
             made.setdefault(name, []).extend(_annotated(obj, declared) for obj in objects)
     made = _without_duplicates(dict(sorted(made.items())))
     made[IMAGE_REFERENCES] = [_images(delivered)]
@@ -49,7 +53,8 @@ def _files(declared: Declaration) -> Iterator[tuple[str, list[Object]]]:
     own = component_prefix(declared)
     yield from _definitions(own, declared.kinds)
     yield f"{own}02_rbac.yaml", account_objects(declared)
-    yield f"{own}03_deployment.yaml", [_deployment(declared)]
+    yield f"{own}03_deployment.yaml", [payload_deployment(declared)]
+    yield f"{own}03_disruption-budget.yaml", disruption_budgets(declared)
     if declared.cluster_operator:
         yield f"{own}04_clusteroperator.yaml", [_cluster_operator(declared)]
     for part in declared.parts:
@@ -94,7 +99,7 @@ def _annotated(obj: Object, declared: Declaration) -> Object:
     return obj | {"metadata": metadata | {"annotations": annotations}}
 
 
-def _deployment(declared: Declaration) -> Object:
+def payload_deployment(declared: Declaration) -> Object:
     """The Deployment with its additions for a payload."""
     assert isinstance(declared.delivery, Deployed)  # noqa: S101 - no others are in a payload
     extra = declared.delivery.in_payload or InPayload()
@@ -107,6 +112,8 @@ def _deployment(declared: Declaration) -> Object:
         add_host_path(pod, host_path)
     for empty_dir in extra.empty_dirs:
         add_empty_dir(pod, empty_dir)
+    for files in extra.optional_files:
+        add_optional_files(pod, files)
     return made
 
 

@@ -1,4 +1,4 @@
-"""The nodes for the pods of an operator: labels, and affinity and tolerations for them. Pure."""
+"""The nodes for the pods of an operator: affinity, tolerations, and how they spread. Pure."""
 
 from collections.abc import Iterable
 
@@ -39,6 +39,38 @@ def affinity(*, preferred: Iterable[NodeLabel] = (), required: Iterable[NodeLabe
             {"weight": 100, "preference": term} for term in terms
         ]
     return {"nodeAffinity": node} if node else {}
+
+
+def spread_over_nodes(labels: Object) -> list[Object]:
+    """`topologySpreadConstraints` that place the pods of one template on different nodes.
+
+    Zones are not among them: the scheduler ignores a node without one of the keys for all of them,
+    and so would not spread at all in a cluster without zones. `apart_by_zone` is for these.
+    """
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": labels},
+            "matchLabelKeys": [_TEMPLATE],
+        }
+    ]
+
+
+def apart_by_zone(labels: Object) -> Object:
+    """`affinity` by which pods of one template prefer different zones, where there are zones."""
+    term = {
+        "topologyKey": "topology.kubernetes.io/zone",
+        "labelSelector": {"matchLabels": labels},
+        "matchLabelKeys": [_TEMPLATE],
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+_TEMPLATE = "pod-template-hash"
+"""A Deployment's label on its pods. In a roll-out those of the old template do not count."""
 
 
 def tolerations(taints: Iterable[str]) -> list[Object]:

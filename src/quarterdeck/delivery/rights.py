@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from quarterdeck.api.meta import Object
 from quarterdeck.controller.uses import Use
-from quarterdeck.delivery.declaration import Declaration, PolicyRule, StaticPodDelivery
+from quarterdeck.delivery.declaration import Declaration, Deployed, PolicyRule, StaticPodDelivery
 
 GROUP = "rbac.authorization.k8s.io"
 API_VERSION = f"{GROUP}/v1"
@@ -18,12 +18,23 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
 """The verbs in the order of a role."""
 EVENTS_WITHOUT_NAMESPACE = "default"
 """The namespace of events about cluster-scoped objects."""
+_RENEWAL_RULES = (
+    PolicyRule(
+        group="certificates.k8s.io",
+        resources=("certificatesigningrequests",),
+        verbs=("get", "create"),
+    ),
+)
+"""The rights by which a static pod asks for its next client certificate; its approval is not its
+own."""
 
 
 def rules(declared: Declaration, uses: Iterable[Use]) -> list[PolicyRule]:
     """All rights of an operator by its own role, except those for its Lease."""
     uses = tuple(use for use in uses if not use.role)
-    return [*map(_rule_of_use, uses), *_event_rules(uses), *declared.rights]
+    static = isinstance(declared.delivery, StaticPodDelivery)
+    events = _event_rules(uses, [EVENTS_WITHOUT_NAMESPACE] * static)
+    return [*map(_rule_of_use, uses), *events, *_RENEWAL_RULES * static, *declared.rights]
 
 
 def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
@@ -35,9 +46,14 @@ def role_objects(declared: Declaration, uses: Iterable[Use]) -> list[Object]:
     by_namespace: dict[str, list[PolicyRule]] = {}
     for rule in rules(declared, uses):
         by_namespace.setdefault(rule.namespace, []).append(rule)
+    name = declared.field_manager
+    if isinstance(declared.delivery, StaticPodDelivery):
+        # Not those of the Deployment that may run in its place, or for a while beside it.
+        name = f"{name}-static-pod"
     for namespace, some in sorted(by_namespace.items()):
-        objects += _role_and_binding(declared, declared.field_manager, some, namespace)
-    if declared.account:
+        objects += _role_and_binding(declared, name, some, namespace)
+    elects = isinstance(declared.delivery, Deployed) and declared.delivery.leader_election
+    if declared.account and (elects or declared.delivery is None):
         lease = _lease_rules(declared.account)
         name = f"{declared.account}-lease"
         objects += _role_and_binding(declared, name, lease, declared.namespace)
@@ -64,9 +80,9 @@ def _rule_of_use(use: Use) -> PolicyRule:
     )
 
 
-def _event_rules(uses: Iterable[Use]) -> Iterator[PolicyRule]:
-    """The rights for events about the objects that the operator watches."""
-    places = {
+def _event_rules(uses: Iterable[Use], others: Iterable[str]) -> Iterator[PolicyRule]:
+    """The rights for events about the objects that the operator watches, and in other places."""
+    places = set(others) | {
         use.namespace if use.resource.namespaced else EVENTS_WITHOUT_NAMESPACE
         for use in uses
         if "watch" in use.verbs

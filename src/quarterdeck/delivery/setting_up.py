@@ -45,7 +45,7 @@ def uses(declared: Declaration) -> tuple["Use", ...]:
         name=declared.name,
         field_manager=declared.field_manager,
         home=Key(declared.namespace, declared.account),
-        namespace=declared.namespace if declared.only_own_namespace else "",
+        namespaces=declared.watched_namespaces,
     )
 
 

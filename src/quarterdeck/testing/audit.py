@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -30,6 +31,17 @@ class AuditedRequest(NamedTuple):
     code: int
     impersonated: str = ""
     """As whom the user has made the request; empty if as itself."""
+    agent: str = ""
+    """What the program calls itself: its User-Agent header."""
+    uri: str = ""
+    """The path and the query."""
+    received: str = ""
+    """When the server received it, in microseconds; texts of this form sort by time."""
+
+    @property
+    def is_apply(self) -> bool:
+        """Whether it is a server-side apply, which alone says whether it is forced."""
+        return self.verb == "patch" and "force" in parse_qs(urlsplit(self.uri).query)
 
 
 def requests_by(audit_log: Path, user: str) -> list[AuditedRequest]:
@@ -48,13 +60,19 @@ def writes_by(audit_log: Path, user: str) -> list[AuditedRequest]:
     ]
 
 
+def requests_from(audit_log: Path, agent: str) -> list[AuditedRequest]:
+    """All finished requests of the programs that call themselves so, by anybody."""
+    return [one for one in _reader(audit_log).requests() if one.agent == agent]
+
+
 class _User(msgspec.Struct):
     username: str = ""
 
 
-class _About(msgspec.Struct):
+class _About(msgspec.Struct, rename="camel"):
     resource: str = ""
     subresource: str = ""
+    api_group: str = ""
     namespace: str = ""
     name: str = ""
 
@@ -63,16 +81,22 @@ class _Response(msgspec.Struct):
     code: int = 0
 
 
-class _Entry(msgspec.Struct, rename="camel"):
+class AuditEntry(msgspec.Struct, rename="camel"):
+    """A line of an audit log; what it lacks is empty."""
+
     stage: str
     verb: str
     user: _User
+    user_agent: str = ""
+    request_uri: str = msgspec.field(name="requestURI", default="")
+    request_received_timestamp: str = ""
+    annotations: dict[str, str] = {}
     impersonated_user: _User = msgspec.field(default_factory=_User)
     object_ref: _About = msgspec.field(default_factory=_About)
     response_status: _Response = msgspec.field(default_factory=_Response)
 
 
-_DECODER = msgspec.json.Decoder(_Entry)
+decode_entry = msgspec.json.Decoder(AuditEntry).decode
 
 
 class _LogReader:
@@ -94,6 +118,12 @@ class _LogReader:
             self._read_on()
             return list(self._by_user[user])
 
+    def requests(self) -> list[AuditedRequest]:
+        """All finished requests so far, those of a user together."""
+        with self._lock:
+            self._read_on()
+            return [one for requests in self._by_user.values() for one in requests]
+
     def _read_on(self) -> None:
         with self._path.open("rb") as log:
             found = os.fstat(log.fileno())
@@ -105,9 +135,9 @@ class _LogReader:
         complete = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete)
         for line in complete.splitlines():
-            self._take(_DECODER.decode(line))
+            self._take(decode_entry(line))
 
-    def _take(self, entry: _Entry) -> None:
+    def _take(self, entry: AuditEntry) -> None:
         if entry.stage != "ResponseComplete":
             return
         about, user = entry.object_ref, entry.user.username
@@ -120,6 +150,9 @@ class _LogReader:
                 name=about.name,
                 code=entry.response_status.code,
                 impersonated=entry.impersonated_user.username,
+                agent=entry.user_agent,
+                uri=entry.request_uri,
+                received=entry.request_received_timestamp,
             )
         )
 

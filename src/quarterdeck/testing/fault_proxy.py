@@ -12,6 +12,7 @@ those of an audit log: get, list, watch, create, update, patch, delete, deleteco
 """
 
 import asyncio
+import socket
 import ssl
 import threading
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from aiohttp import web
 from quarterdeck.kube import Connection, load_kubeconfig
 from quarterdeck.kube.auth import load_pem_pair
 from quarterdeck.kube.connection import verified_tls
+from quarterdeck.kube.connection_pool import Sockets
 from quarterdeck.localcluster.certificates import LOCAL_HOSTS, CertificateSpec, issue, new_authority
 from quarterdeck.localcluster.kubeconfig import with_token
 from quarterdeck.testing.fault_upstream import NOBODY, Upstream, abort
@@ -165,7 +167,8 @@ class FaultProxy:
         await self._runner.setup()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_pem_pair(tls, self._pair.certificate.decode(), self._pair.key.decode())
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=tls)
+        self._accepted = Sockets()
+        site = web.SockSite(self._runner, _Listener(self._accepted), ssl_context=tls)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
@@ -178,6 +181,8 @@ class FaultProxy:
         # Stalled requests end here.
         await cancel_others()
         await self._upstream.close()
+        # The server does not know those whose TLS handshake has not ended.
+        await self._accepted.close()
 
     async def _cut_all(self) -> int:
         cut = list(self._open)
@@ -220,6 +225,21 @@ class FaultProxy:
                 case Cut() | Stall():
                     limit = fault
         return await self._upstream.pass_on(request, limit, late)
+
+
+class _Listener(socket.socket):
+    """Listens on a free port of loopback, and remembers the connections that it accepts."""
+
+    def __init__(self, accepted: Sockets) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._accepted = accepted
+        self.bind(("127.0.0.1", 0))
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        """Accept a connection, and remember it."""
+        connection, address = super().accept()
+        self._accepted.add(connection)
+        return connection, address
 
 
 def _answer(fault: Answer) -> web.Response:

@@ -138,9 +138,9 @@ class OwnOperators:
         declared = find_operator(operator)
         kubeconfig = own_account(cluster, operator) if account is None else account
         always = [f"--operator={operator}", f"--kubeconfig={kubeconfig}", *arguments]
-        if account is None and declared.only_own_namespace:
+        if account is None:
             # As in its Deployment: it has rights in no other.
-            always.append(f"--namespace={declared.namespace}")
+            always += [f"--namespace={name}" for name in declared.watched_namespaces]
 
         def start(*options: str) -> OperatorProcess:
             log = self._directory / f"operator-{len(self._started)}.log"

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
@@ -41,6 +41,12 @@ def until(
     return seen
 
 
+@overload
+async def eventually_async(
+    look: Callable[[], Awaitable[T | None]], what: str, limit: float = LIMIT
+) -> T: ...
+@overload
+async def eventually_async(look: Callable[[], T | None], what: str, limit: float = LIMIT) -> T: ...
 async def eventually_async(
     look: Callable[[], T | Awaitable[T | None] | None], what: str, limit: float = LIMIT
 ) -> T:

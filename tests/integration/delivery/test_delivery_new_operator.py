@@ -79,7 +79,7 @@ def set_up(place: Path, variables: dict[str, str]) -> None:
         script.write_text(f'#!/bin/sh\nexec "${{0%/*}}/python" -m {program} "$@"\n')
         script.chmod(0o755)
     (environment / "bin" / "ruff").symlink_to(Path(sys.executable).with_name("ruff"))
-    (environment / "ready").touch()
+    (environment / "ready").write_text(f"{place}\n")
 
 
 def test_a_new_project_passes_its_tests_and_comes_up(

@@ -26,7 +26,8 @@ from quarterdeck.testing.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), needs_bubblewrap]
 
-ADDING = (DOCS / "writing-an-operator.md").read_text().partition("## Adding yours")[2]
+EARLIER, _, ADDING = (DOCS / "writing-an-operator.md").read_text().partition("## Adding yours")
+INSTALLING = EARLIER.partition("## Installing Quarterdeck")[2]
 LIMIT = 120
 OWN = ["theirs", "ours"]
 RUN = "quarterdeck run "
@@ -46,8 +47,11 @@ def environment(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / name, copy / name)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
-    pip = [str(Path(sys.executable).with_name("pip")), "install", "--quiet", str(copy)]
-    subprocess.run(pip, env=os.environ | pip_settings(environment), check=True)
+    settings = pip_settings(environment)
+    del settings["PIP_NO_COMPILE"]  # pods cannot write byte code
+    install = Shell(copy, settings)
+    followed = [command for command, _ in commands(INSTALLING) if install.succeed(command)]
+    assert [command.split()[1] for command in followed] == ["wheel", "install"]
     return environment
 
 

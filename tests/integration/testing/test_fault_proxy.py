@@ -1,6 +1,7 @@
 """The proxy does what it is told to, in front of a real API server."""
 
 import asyncio
+import socket
 import time
 from pathlib import Path
 
@@ -167,3 +168,16 @@ def test_other_programs_can_use_it(
     through = fault_proxy.write_kubeconfig(tmp_path / "config")
     kubectl("get", "--raw", "/version", kubeconfig=through)
     assert [seen.path for seen in fault_proxy.seen] == ["/version"]
+
+
+async def test_a_connection_that_is_open_before_its_tls_handshake_is_closed_too(
+    kubeconfig: Path,
+) -> None:
+    with FaultProxy(kubeconfig) as proxy:
+        address = URL(proxy.url)
+        connection = socket.create_connection((address.host or "", address.port or 0), timeout=10)
+        # The proxy accepts in turn: once it has answered a later one, it has accepted this one.
+        async with Client(proxy.connection()) as client:
+            await client.raw("/version")
+    with connection:
+        assert connection.recv(1) == b""

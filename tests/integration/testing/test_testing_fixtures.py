@@ -7,8 +7,11 @@ from tests.objects import cluster_operator
 
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
+from quarterdeck.testing.audit import writes_by
 from quarterdeck.testing.cluster_scope import remove_added, snapshot
 from quarterdeck.testing.plugin import Kubectl, NewControlPlane
+
+ADMINISTRATOR = "quarterdeck-admin"
 
 
 def test_a_namespace_is_there_and_takes_pods_at_once(namespace: str, kubectl: Kubectl) -> None:
@@ -33,6 +36,28 @@ def test_what_was_added_is_removed_and_the_rest_is_not(
     assert kubectl("get", "clusterrole", "added", check=False).returncode == 1
     assert kubectl("get", "namespace", "added", check=False).returncode == 1
     kubectl("delete", "clusterrole", "was-there-before")  # which fails when it is gone
+
+
+def test_a_removed_namespace_is_not_for_the_controller_manager(
+    control_plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    """Otherwise it would delete objects of the next namespace of this name, five seconds later."""
+    before = snapshot(control_plane.requests())
+    kubectl("create", "namespace", "again")
+    kubectl("create", "serviceaccount", "mine", "--namespace=again")
+    remove_added(control_plane.requests(), before)
+    writes = [
+        (one.verb, one.resource)
+        for one in writes_by(control_plane.audit_log, ADMINISTRATOR)
+        if one.namespace == "again"
+    ]
+    # It ignores a namespace without finalizers; they are gone before the deletion begins.
+    deleted = writes.index(("delete", "namespaces"))
+    assert writes.index(("update", "namespaces/finalize")) < deleted
+    assert writes.index(("delete", "serviceaccounts")) < deleted
+    kubectl("create", "namespace", "again")
+    assert kubectl("get", "serviceaccount", "mine", "--namespace=again", check=False).returncode
+    remove_added(control_plane.requests(), before)
 
 
 def test_our_definitions_are_served(crds: list[str], kubectl: Kubectl) -> None:

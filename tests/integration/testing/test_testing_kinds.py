@@ -8,6 +8,9 @@ from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.kinds import install_kinds
 from quarterdeck.testing.waiting import eventually
 
+LOOKS_FOR_NEW_KINDS = 30.0
+"""The interval of a garbage collector that runs already; with it, clean-up takes as long."""
+
 
 class Latecomer(TypedObject):
     """A kind of which the control plane has not heard."""
@@ -47,7 +50,11 @@ def test_the_garbage_collector_knows_a_kind_that_comes_late(
         owned = {**metadata, "ownerReferences": [reference]}
         objects.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": owned})
         objects.delete("latecomer", "one")
-        eventually(lambda: objects.find("configmap", "one") is None, "the owned object is gone")
+        eventually(
+            lambda: objects.find("configmap", "one") is None,
+            "the owned object is gone",
+            LOOKS_FOR_NEW_KINDS / 2,
+        )
         before = manager.pid
         install_kinds(control_plane, [definition(LATECOMERS)])  # nothing is new now
         assert manager.pid == before

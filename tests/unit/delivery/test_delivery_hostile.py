@@ -85,7 +85,7 @@ def told(environment: dict[str, str]) -> str:
             r"raise ValueError('one\ntwo\x1b[31m')", "ValueError: one two[31m", id="a terminal"
         ),
         pytest.param("OPERATOR = operator(delivery=Deployed)", "of the wrong type", id="a class"),
-        pytest.param("OPERATOR = operator(alerts='no')", "of the wrong type", id="a type"),
+        pytest.param("OPERATOR = operator(cluster_admin='no')", "of the wrong type", id="a type"),
         pytest.param(
             "OPERATOR = operator(namespace='quarterdeck-sample', account='sample-operator')",
             "its account quarterdeck-sample/sample-operator is that of sample of quarterdeck; "

@@ -66,6 +66,7 @@ def test_files_are_named_by_run_level_in_the_order_in_which_one_needs_the_other(
         "0000_07_mine_01_notes.crd.yaml",
         "0000_07_mine_02_rbac.yaml",
         "0000_07_mine_03_deployment.yaml",
+        "0000_07_mine_03_disruption-budget.yaml",
         "0000_07_mine_04_clusteroperator.yaml",
         "image-references",
     ]
@@ -351,8 +352,21 @@ def test_the_priority_nodes_and_requests_that_are_declared() -> None:
 
 
 def test_without_a_placement_its_fields_are_absent() -> None:
-    pod = (workload(declared()) or {})["spec"]["template"]["spec"]
-    assert not {"priorityClassName", "affinity", "tolerations"} & set(pod)
+    pod = (workload(declared(delivery=Deployed(replicas=1))) or {})["spec"]["template"]["spec"]
+    fields = {"priorityClassName", "affinity", "tolerations", "topologySpreadConstraints"}
+    assert not fields & set(pod)
+
+
+def test_replicas_spread_over_nodes_also_where_nodes_have_no_zone() -> None:
+    """One constraint about a label that a node lacks would switch off all of them for it."""
+    pod = (workload(declared(delivery=Deployed(replicas=2))) or {})["spec"]["template"]["spec"]
+    (constraint,) = pod["topologySpreadConstraints"]
+    assert constraint["topologyKey"] == "kubernetes.io/hostname"
+    (zone,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert zone["podAffinityTerm"]["topologyKey"] == "topology.kubernetes.io/zone"
+    for one in (constraint, zone["podAffinityTerm"]):
+        assert one["labelSelector"] == {"matchLabels": {"app": "mine-operator"}}
+        assert one["matchLabelKeys"] == ["pod-template-hash"]
 
 
 def test_one_of_the_required_labels_is_enough() -> None:

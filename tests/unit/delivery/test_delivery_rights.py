@@ -181,6 +181,18 @@ def test_a_static_pod_cannot_be_told_to_stay_in_its_namespace() -> None:
         )
 
 
+def test_only_one_of_both_limits_to_namespaces_is_given() -> None:
+    with pytest.raises(ValueError, match="use one of both"):
+        Declaration(
+            name="mine",
+            title="Mine",
+            setup="nowhere:setup",
+            namespace="mine",
+            only_own_namespace=True,
+            only_namespaces=("other",),
+        )
+
+
 def test_the_staleness_checker_may_do_only_this() -> None:
     found = {
         one["metadata"].get("namespace", ""): one["rules"]
@@ -192,6 +204,8 @@ def test_the_staleness_checker_may_do_only_this() -> None:
             rule("config.openshift.io", "clusteroperators", ["get", "list", "watch"]),
             rule("config.openshift.io", "clusteroperators/status", ["patch"]),
             rule("coordination.k8s.io", "leases", ["get"]),
+            # It asks for its next certificate, and cannot approve that.
+            rule("certificates.k8s.io", "certificatesigningrequests", ["get", "create"]),
         ],
         "default": [rule("events.k8s.io", "events", ["create", "patch"])],
         # What it publishes about itself.
@@ -199,6 +213,25 @@ def test_the_staleness_checker_may_do_only_this() -> None:
             rule("", "configmaps", ["create"]),
             rule("", "configmaps", ["patch"], resourceNames=["quarterdeck-staleness"]),
         ],
+    }
+
+
+def test_the_certificate_approver_may_do_only_this() -> None:
+    """It may approve for one signer, and cannot make or sign a request."""
+    group, requests = "certificates.k8s.io", "certificatesigningrequests"
+    signer = ["kubernetes.io/kube-apiserver-client"]
+    found = {
+        one["metadata"].get("namespace", ""): one["rules"]
+        for one in delivered("certificates")
+        if "rules" in one and not one["metadata"]["name"].endswith("-lease")
+    }
+    assert found == {
+        "": [
+            rule(group, requests, ["list", "watch"]),
+            rule(group, f"{requests}/approval", ["patch"]),
+            rule(group, "signers", ["approve"], resourceNames=signer),
+        ],
+        "default": [rule("events.k8s.io", "events", ["create", "patch"])],
     }
 
 
