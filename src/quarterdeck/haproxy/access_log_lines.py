@@ -13,8 +13,8 @@ from quarterdeck.haproxy.sidecar import CANARY_TAG
 RING = "access"
 _RING_BYTES = 16 * 1024 * 1024
 """The lines of a few seconds at full speed, for the time in which rsyslog is away."""
-LAST_LINES_LEVEL = "crit"
-"""The level of the lines of a worker that a reload has replaced, and of no message of HAProxy."""
+RING_FACILITIES = ("local0", "local1")
+"""Of lines in the ring, in turn from worker to worker: so rsyslog counts each one's lines apart."""
 _DEFAULT_COOKIE_LENGTH = 63
 _DEFAULT_URI_LENGTH = 1024
 
@@ -30,28 +30,24 @@ class AccessLogLines(msgspec.Struct, frozen=True, kw_only=True):
     """For every HTTP frontend."""
 
 
-def access_log_lines(log: AccessLog | None) -> AccessLogLines:
+def access_log_lines(log: AccessLog | None, generation: int = 1) -> AccessLogLines:
     """The lines of an access log; raises `RefusedTextError` for a format that no line can carry."""
     if log is None:
         return AccessLogLines()
     return AccessLogLines(
-        global_section=_global(log),
+        global_section=_global(log, generation),
         ring_section=_ring(log),
         defaults=_defaults(log),
-        frontend=(*_captures(log), *_last_lines(log)),
+        frontend=_captures(log),
     )
 
 
-def _global(log: AccessLog) -> tuple[str, ...]:
-    target = f"ring@{RING}" if log.stream_address else _target(log.address)
-    lines = [
-        f"log {target} len {log.max_length} {log.facility} {log.level}",
-        "log-send-hostname",
-    ]
+def _global(log: AccessLog, generation: int) -> tuple[str, ...]:
+    target, facility = _target(log.address), log.facility
     if log.stream_address:
-        lines.insert(
-            1, f"log {_target(log.address)} len {log.max_length} {log.facility} {LAST_LINES_LEVEL}"
-        )
+        # The sidecar's output has no facility.
+        target, facility = f"ring@{RING}", RING_FACILITIES[generation % len(RING_FACILITIES)]
+    lines = [f"log {target} len {log.max_length} {facility} {log.level}", "log-send-hostname"]
     if log.cookie and log.cookie.length > _DEFAULT_COOKIE_LENGTH:
         lines.append(f"tune.http.cookielen {log.cookie.length}")
     if log.max_length > _DEFAULT_URI_LENGTH:
@@ -94,20 +90,6 @@ def _captures(log: AccessLog) -> tuple[str, ...]:
     if log.cookie:
         lines.append(_capture("cookie", log.cookie))
     return tuple(lines)
-
-
-def _last_lines(log: AccessLog) -> tuple[str, ...]:
-    """Send the lines of a worker that is stopping to the datagram socket.
-
-    Measured, HAProxy 2.6: it closes its ring's connection when it is told to stop, and not after
-    the last request. The second target has only lines of this level.
-    """
-    if not log.stream_address:
-        return ()
-    return tuple(
-        f"http-{when} set-log-level {LAST_LINES_LEVEL} if {{ stopping }}"
-        for when in ("request", "response")
-    )
 
 
 def _capture(what: str, capture: Capture) -> str:

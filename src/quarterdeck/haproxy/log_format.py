@@ -30,7 +30,7 @@ _READS_A_FILE = re.compile(r"(?<=[\[,])(?:map(?:_\w+)?|jwt_verify)\(")
 """A converter that reads a file: HAProxy's complaint about one shows what is in it."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class FormatPart(msgspec.Struct, frozen=True):
     """A piece of a log format: its position, its characters, and whether it is plain text."""
 
     position: int
@@ -38,21 +38,21 @@ class Part(msgspec.Struct, frozen=True):
     plain: bool
 
 
-def parts(text: str) -> Iterator[Part]:
+def parts(text: str) -> Iterator[FormatPart]:
     """The pieces of a log format: plain text, and each directive by itself."""
     begin = position = 0
     while (found := text.find("%", position)) >= 0:
         if found > begin:
-            yield Part(begin, text[begin:found], plain=True)
+            yield FormatPart(begin, text[begin:found], plain=True)
         match = _DIRECTIVE.match(text, found)
         assert match is not None  # noqa: S101  # the pattern matches every "%"
         position = match.end()
         if match[0].endswith("["):
             position = _end_of_expression(text, position)
-        yield Part(found, text[found:position], plain=False)
+        yield FormatPart(found, text[found:position], plain=False)
         begin = position
     if begin < len(text):
-        yield Part(begin, text[begin:], plain=True)
+        yield FormatPart(begin, text[begin:], plain=True)
 
 
 def encoded(text: str) -> str:

@@ -37,8 +37,8 @@ def render(config: Config, generation: int) -> dict[str, str]:
     canary = canary_frontend(log, f"{config.sockets}/{CANARY_BIND}") if log else ()
     text = _template().render(
         admin_socket=admin_socket(config.sockets, generation),
-        log=access_log_lines(log),
-        has_exact_paths=bool(config.exact_paths),
+        log=access_log_lines(log, generation),
+        lookups=_lookups(config),
         frontends=(
             ("public", config.http_bind, "http"),
             (
@@ -70,6 +70,27 @@ def admin_socket(directory: str, generation: int) -> str:
 def certificate_path(name: str) -> str:
     """A certificate's path, by which HAProxy knows it."""
     return f"{CERTIFICATES}/{name}"
+
+
+def _lookups(config: Config) -> list[str]:
+    """The rules that find the backend: of the host, then with `*` for one label, then with `*`.
+
+    Each request pays for each rule, so there are only those that can find something.
+    """
+    keys = [key for key, _ in (*config.exact_paths, *config.path_prefixes)]
+    hosts = [""]
+    if any(key.startswith("*.") for key in keys):
+        hosts.append("var(txn.host),regsub(^[^.]+,*)")
+    if any(key.startswith("*/") for key in keys):
+        hosts.append("str(*)")
+    lookups = ["var(txn.host),concat(,txn.path),map_str(exact.map)"] if config.exact_paths else []
+    lookups.append("var(txn.host),concat(,txn.path,/),map_beg(prefix.map)")
+    rules = []
+    for host in hosts:
+        rules += [f"set-var(txn.host) {host}"] if host else []
+        rules += [f"set-var(txn.backend) {lookup}" for lookup in lookups]
+    not_found = " if !{ var(txn.backend) -m found }"
+    return [rules[0], *(rule + not_found for rule in rules[1:])]
 
 
 def _map(entries: tuple[tuple[str, str], ...]) -> str:

@@ -7,17 +7,17 @@ from quarterdeck.api.operator_v1.ingress_controller import ACCESS_LOGGING_READY
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.log import get_logger
 from quarterdeck.router.admin import CommandError, ask_master
-from quarterdeck.router.canary import Outcome, canary_for
-from quarterdeck.router.last_counts import count_until_the_end
+from quarterdeck.router.canary import Outcome, SidecarCanary, canary_for
 from quarterdeck.router.loss import (
     COUNTS,
     LATE_AFTER,
-    Requests,
+    RequestCounts,
     Tally,
     requests_in,
     workers_in,
 )
-from quarterdeck.router.pod_conditions import PodConditions, Report
+from quarterdeck.router.old_workers import OldWorkers
+from quarterdeck.router.pod_conditions import ConditionReport, PodConditions
 from quarterdeck.router.proxy import Proxy
 
 log = get_logger("router.access-logging")
@@ -30,7 +30,7 @@ RETRY_INTERVAL = 1.0
 """Seconds between two canaries while they do not."""
 
 
-class AccessLogging:
+class AccessLogWatch:
     """Watches over the access log of a router."""
 
     def __init__(self, access_log: AccessLog, proxy: Proxy, conditions: PodConditions) -> None:
@@ -41,42 +41,32 @@ class AccessLogging:
         self._read = partial(requests_in, without_empty=access_log.ignore_empty_requests)
         self.tally = Tally()
         self.ready = False
-        self._old_workers: set[asyncio.Task[None]] = set()
-        if self._to_sidecar:
-            proxy.before_reload = self._follow_worker
+        self._old_workers: OldWorkers | None = None
+        if isinstance(self._canary, SidecarCanary):
+            self._old_workers = OldWorkers(
+                proxy, access_log, self._canary, self._read, self._counted
+            )
+            proxy.before_stop = self._old_workers.follow
+        proxy.after_stop = self.close
 
     async def run(self) -> None:
-        """Send canaries until cancelled."""
-        try:
-            while True:
-                outcome = await self.look()
-                if outcome.arrives != self.ready:
-                    log.info("access logging", ready=outcome.arrives, reason=outcome.message)
-                self.ready = outcome.arrives
-                self._conditions.report(CONDITION, report(outcome, self.tally.lost))
-                await asyncio.sleep(self._pause(outcome))
-        finally:
-            self.close()
+        """Send canaries until cancelled; HAProxy's end closes the rest."""
+        while True:
+            outcome = await self.look()
+            if outcome.arrives != self.ready:
+                log.info("access logging", ready=outcome.arrives, reason=outcome.message)
+            self.ready = outcome.arrives
+            self._conditions.report(CONDITION, report(outcome, self.tally.lost))
+            await asyncio.sleep(self._pause(outcome))
 
     def close(self) -> None:
         """Let go of old workers, and stop listening for canaries."""
-        self._proxy.before_reload = None
-        for task in self._old_workers:
-            task.cancel()
+        self._proxy.before_stop = None
+        if self._old_workers is not None:
+            self._old_workers.close()
         self._canary.close()
 
-    async def _follow_worker(self) -> None:
-        """Count the requests of the worker that runs now until it has ended them all."""
-        connected = asyncio.Event()
-        socket = self._proxy.admin_socket
-        task = asyncio.create_task(
-            count_until_the_end(socket, connected, self._read, self._counted), name="old worker"
-        )
-        self._old_workers.add(task)
-        task.add_done_callback(self._old_workers.discard)
-        await connected.wait()
-
-    def _counted(self, pid: int, requests: Requests) -> None:
+    def _counted(self, pid: int, requests: RequestCounts) -> None:
         self.tally = self.tally.asked({pid: requests}, {*self.tally.workers, pid})
 
     def _pause(self, outcome: Outcome) -> float:
@@ -92,9 +82,10 @@ class AccessLogging:
         if self._to_sidecar:
             await self._count_requests()
         outcome = await self._canary.try_once()
-        if outcome.lines is not None:
-            clock = asyncio.get_running_loop().time
-            self.tally = self.tally.heard(outcome.lines, outcome.started, clock())
+        if (said := outcome.returned) is not None:
+            held = self._old_workers.held if self._old_workers is not None else 0
+            now = asyncio.get_running_loop().time()
+            self.tally = self.tally.heard(said.lines, said.started, now, held)
             if await self._count_requests():
                 self.tally = self.tally.settled()
         return outcome
@@ -108,7 +99,7 @@ class AccessLogging:
             return False  # a master that is just reloading answers nobody
         if not running:
             return False  # nor does it know its workers yet: none of them has ended
-        answers: dict[int, Requests] = {}
+        answers: dict[int, RequestCounts] = {}
         for pid in running:
             try:
                 found = self._read(await ask_master(socket, f"@!{pid} {COUNTS}"))
@@ -120,9 +111,9 @@ class AccessLogging:
         return answers.keys() == set(running)
 
 
-def report(outcome: Outcome, lost: int) -> Report:
+def report(outcome: Outcome, lost: int) -> ConditionReport:
     """What the condition says."""
     message = outcome.message
     if lost:
         message += f"; {lost} lines were lost since the router started"
-    return Report(outcome.arrives, outcome.reason, message)
+    return ConditionReport(outcome.arrives, outcome.reason, message)

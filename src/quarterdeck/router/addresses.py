@@ -8,6 +8,13 @@ import ipaddress
 from collections.abc import Collection
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+    )
+)
+"""The metadata services of clouds whose addresses are not link-local."""
 _THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -35,6 +42,7 @@ def refusal(text: str, nodes: Collection[str], *, loopback: bool) -> str:
         return "" if loopback else "a loopback address"
     for forbidden, what in (
         (address.is_link_local, "a link-local address"),
+        (address in _METADATA, "the address of a cloud's metadata service"),
         (address.is_unspecified or address in _THIS_NETWORK, "the unspecified address"),
         (address.is_multicast, "a multicast address"),
         (address.is_reserved, "a reserved address"),

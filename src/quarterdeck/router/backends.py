@@ -7,7 +7,7 @@ import msgspec
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.model import Endpoint
 from quarterdeck.router.addresses import refusal
-from quarterdeck.router.observed import Observed
+from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.settings import Settings
 
 
@@ -31,7 +31,7 @@ class BackendRef(msgspec.Struct, frozen=True, order=True):
 
 
 def endpoints(
-    ref: BackendRef, observed: Observed, settings: Settings
+    ref: BackendRef, observed: ObservedRoutes, settings: Settings
 ) -> tuple[list[Endpoint], str]:
     """The endpoints, and what is wrong in one sentence; empty if nothing is.
 
@@ -85,7 +85,7 @@ def _all(slices: Iterable[Object], port_name: str) -> Iterator[tuple[Object, End
 
 
 def _external(
-    spec: Object, ref: BackendRef, observed: Observed, settings: Settings
+    spec: Object, ref: BackendRef, observed: ObservedRoutes, settings: Settings
 ) -> tuple[list[Endpoint], str]:
     name = spec.get("externalName") or ""
     if not settings.external_names:

@@ -9,29 +9,27 @@ the endpoint refuses.
 import asyncio
 import secrets
 import socket
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.haproxy.render import CANARY_BIND
-from quarterdeck.haproxy.sidecar import CANARY_SOCKET_NAME
+from quarterdeck.haproxy.sidecar import CANARY_SOCKET_NAME, Returned
 from quarterdeck.router.admin import CommandError, ask
+from quarterdeck.router.way_back import WayBack
 
 RETURN_TIMEOUT = 5.0
 """Seconds in which a canary comes back."""
-_LARGEST_DATAGRAM = 4096
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Whether access lines arrive, and why not; rsyslog's count of lines since its start."""
+    """Whether access lines arrive, and why not; what rsyslog said with the canary."""
 
     arrives: bool
     reason: str
     message: str
-    lines: int | None = None
-    started: str = ""
+    returned: Returned | None = None
 
 
 class SidecarCanary:
@@ -41,56 +39,36 @@ class SidecarCanary:
         directory = Path(log.address).parent
         self._log = log
         self._way_in = f"{sockets}/{CANARY_BIND}"
-        self._way_back = directory / CANARY_SOCKET_NAME
-        self._receiver: socket.socket | None = None
+        self.way_back = WayBack(directory / CANARY_SOCKET_NAME)
 
-    async def try_once(self) -> Outcome:
-        """Send a canary and wait until it comes back."""
+    async def try_once(self, name: str = "", limit: float | None = None) -> Outcome:
+        """Send a canary, of this name if one is given, and wait until it comes back."""
+        limit = RETURN_TIMEOUT if limit is None else limit
         target = Path(self._log.stream_address or self._log.address)
         if not _exists(target):
             return Outcome(
                 False, "SocketMissing", f"{target} does not exist: the sidecar is not running"
             )
+        name = name or secrets.token_hex(8)
         try:
-            receiver = self._listen()
+            returned = self.way_back.expect(name)
         except OSError as error:
-            return Outcome(False, "NoWayBack", f"cannot listen on {self._way_back}: {error}")
-        name = secrets.token_hex(8)
+            return Outcome(False, "NoWayBack", f"cannot listen on {self.way_back.path}: {error}")
         try:
             await _request(self._way_in, name)
         except (OSError, CommandError, TimeoutError) as error:
             return Outcome(False, "RouterNotServing", f"HAProxy did not take the canary: {error}")
         try:
-            async with asyncio.timeout(RETURN_TIMEOUT):
-                lines, started = await _returned(receiver, name)
+            async with asyncio.timeout(limit):
+                said = await returned
         except TimeoutError:
-            message = f"a canary line did not come back within {RETURN_TIMEOUT:g} s"
+            message = f"a canary line did not come back within {limit:g} s"
             return Outcome(False, "LinesDoNotArrive", message)
-        message = "a canary line came back from the sidecar"
-        return Outcome(True, "LinesArrive", message, lines, started)
+        return Outcome(True, "LinesArrive", "a canary line came back from the sidecar", said)
 
     def close(self) -> None:
         """Stop listening for canaries."""
-        if self._receiver is not None:
-            self._receiver.close()
-            self._receiver = None
-
-    def _listen(self) -> socket.socket:
-        """The socket on which canaries come back, made again if its file is gone."""
-        if self._receiver is not None and _exists(self._way_back):
-            return self._receiver
-        self.close()
-        with suppress(FileNotFoundError):
-            self._way_back.unlink()
-        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            receiver.setblocking(False)
-            receiver.bind(str(self._way_back))
-        except OSError:
-            receiver.close()
-            raise
-        self._receiver = receiver
-        return receiver
+        self.way_back.close()
 
 
 class EndpointCanary:
@@ -136,16 +114,6 @@ async def _request(path: str, name: str) -> None:
     answer = await ask(path, f"GET / HTTP/1.0\r\nX-Canary: {name}\r\n\r")
     if " 204 " not in answer.partition("\r\n")[0]:
         raise CommandError(answer[:100] or "no answer")
-
-
-async def _returned(receiver: socket.socket, name: str) -> tuple[int, str]:
-    loop = asyncio.get_running_loop()
-    while True:
-        words = (await loop.sock_recv(receiver, _LARGEST_DATAGRAM)).decode(errors="replace").split()
-        if words and words[0] == name:
-            # A count that was never increased is empty.
-            count = words[1] if len(words) > 1 and words[1].isdigit() else ""
-            return int(count or 0), " ".join(words[2 if count else 1 :])
 
 
 def _exists(path: Path) -> bool:

@@ -27,15 +27,15 @@ from quarterdeck.haproxy.errors import HAProxyError, RefusedTextError
 from quarterdeck.haproxy.model import Config
 from quarterdeck.kube import Cache
 from quarterdeck.log import get_logger
-from quarterdeck.router.access_logging import AccessLogging
+from quarterdeck.router.access_logging import AccessLogWatch
 from quarterdeck.router.admin import CommandError
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.metrics import Figure, add_metrics
-from quarterdeck.router.observed import Observed
+from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.planning import config_of, plan
-from quarterdeck.router.pod_conditions import PodConditions, Report
+from quarterdeck.router.pod_conditions import ConditionReport, PodConditions
 from quarterdeck.router.proxy import ConfigRefusedError, Proxy
-from quarterdeck.router.refused import LeftOut, left_out, names, unchanged
+from quarterdeck.router.refused import RefusedIngress, left_out, names, unchanged
 from quarterdeck.router.refused import problems as blamed
 from quarterdeck.router.resolver import Resolver, is_own
 from quarterdeck.router.routing import Routing, routes
@@ -54,7 +54,7 @@ RESOLVE_TIMEOUT = 5.0
 """Seconds that the first configuration waits for the addresses of external names."""
 
 
-class Caches:
+class RouterCaches:
     """The objects that routes depend on."""
 
     def __init__(self, manager: Manager) -> None:
@@ -79,14 +79,14 @@ class Caches:
             Watch(self.nodes, to_routes, lambda old, new: _addresses([old]) != _addresses([new])),
         ]
 
-    def observed(self, resolver: Resolver) -> Observed:
+    def observed(self, resolver: Resolver) -> ObservedRoutes:
         """What they have now."""
         slices: dict[Key, list[Object]] = defaultdict(list)
         for one in self.slices.list():
             meta = one["metadata"]
             if name := (meta.get("labels") or {}).get(_SERVICE_NAME):
                 slices[Key(meta["namespace"], name)].append(one)
-        return Observed(
+        return ObservedRoutes(
             ingresses=self.ingresses.list(),
             services=_by_key(self.services),
             slices=slices,
@@ -106,11 +106,11 @@ class Router:
     def __init__(self, manager: Manager, settings: Settings, directory: Path) -> None:
         self._manager = manager
         self._settings = settings
-        self._caches = Caches(manager)
+        self._caches = RouterCaches(manager)
         self._reloaded_at: float | None = None
         self._first_look: float | None = None
         self._reported: set[tuple[str, str]] = set()
-        self._left_out: dict[str, LeftOut] = {}
+        self._left_out: dict[str, RefusedIngress] = {}
         self._conditions = PodConditions(manager.replica_client, settings, manager.now)
         self.proxy = Proxy(directory)
         self.controller = Controller(
@@ -143,7 +143,7 @@ class Router:
         add_metrics(self._manager.registry, figures)
 
     def _add_access_logging(self, access_log: AccessLog) -> "list[Figure]":
-        logging = AccessLogging(access_log, self.proxy, self._conditions)
+        logging = AccessLogWatch(access_log, self.proxy, self._conditions)
         self._manager.add_task("access logging", logging.run, always=True)
         return [
             (
@@ -186,7 +186,7 @@ class Router:
         self._accepted()
         return DONE
 
-    def _look(self) -> tuple[Observed, Routing]:
+    def _look(self) -> tuple[ObservedRoutes, Routing]:
         """What there is now, and its routes without what HAProxy refused."""
         observed = self._caches.observed(self._resolver)
         self._left_out = unchanged(self._left_out, observed)
@@ -205,7 +205,7 @@ class Router:
             return 0.0
         return max(0.0, self._first_look + RESOLVE_TIMEOUT - now)
 
-    async def _reload(self, config: Config, routing: Routing, observed: Observed) -> Result:
+    async def _reload(self, config: Config, routing: Routing, observed: ObservedRoutes) -> Result:
         """Load the configuration, or say when the next reload is due."""
         now = self._manager.clock()
         if self._reloaded_at is not None:
@@ -242,7 +242,7 @@ class Router:
         message = "HAProxy runs with the latest configuration"
         if self._left_out:
             message += f", without what it refuses: Ingress {names(self._left_out.values())}"
-        self._conditions.report(CONFIGURATION_ACCEPTED, Report(True, "Accepted", message))
+        self._conditions.report(CONFIGURATION_ACCEPTED, ConditionReport(True, "Accepted", message))
 
     def _say_refused(self, error: HAProxyError) -> None:
         """Say that what runs goes on, and why.
@@ -251,7 +251,9 @@ class Router:
         change may be good.
         """
         log.error("configuration refused, keeping the one before", error=str(error))
-        self._conditions.report(CONFIGURATION_ACCEPTED, Report(False, "Refused", str(error)))
+        self._conditions.report(
+            CONFIGURATION_ACCEPTED, ConditionReport(False, "Refused", str(error))
+        )
 
     def _report(self, routing: Routing) -> None:
         """Record an event about each new problem; one that is gone and comes back is new."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from quarterdeck.backoff import Backoff, Retries
 from quarterdeck.router.admin import TIMEOUT
-from quarterdeck.router.loss import COUNTS, Requests
+from quarterdeck.router.loss import COUNTS, RequestCounts
 
 INTERVALS = Backoff(base=0.2, limit=10.0)
 """Seconds between two questions: an old worker may have clients for half an hour."""
@@ -19,11 +19,11 @@ _PROMPT = b"\n> "
 _LIMIT = 1 << 22
 """Bytes of an answer: a line for each of thousands of backends."""
 
-Read = Callable[[str], Requests | None]
+Read = Callable[[str], RequestCounts | None]
 
 
 async def count_until_the_end(
-    socket: str, connected: asyncio.Event, read: Read, found: Callable[[int, Requests], None]
+    socket: str, connected: asyncio.Event, read: Read, found: Callable[[int, RequestCounts], None]
 ) -> None:
     """Tell the counts of the worker at this socket until it is replaced and serves nobody.
 
@@ -45,7 +45,7 @@ async def count_until_the_end(
                 counts = read(await _asked(reader, writer, COUNTS))
                 if counts is not None and words.get("Pid", "").isdigit():
                     found(int(words["Pid"]), counts)
-                    if words.get("Stopping") == "1" and not counts.open:
+                    if words.get("Stopping") == "1" and not counts.open + counts.connections:
                         return
                 await asyncio.sleep(intervals.next())
         finally:

@@ -7,7 +7,7 @@ import msgspec
 from quarterdeck.api.meta import Key, Object
 
 
-class Observed(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedRoutes(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that routing depends on, and the addresses of external names."""
 
     ingresses: Sequence[Object] = ()

@@ -21,7 +21,7 @@ RETRY_INTERVAL = 5.0
 _LONGEST_MESSAGE = 2000
 
 
-class Report(msgspec.Struct, frozen=True):
+class ConditionReport(msgspec.Struct, frozen=True):
     """What a condition says."""
 
     status: bool
@@ -36,10 +36,10 @@ class PodConditions:
         self._client = client
         self._settings = settings
         self._now = now
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, ConditionReport] = {}
         self._new = asyncio.Event()
 
-    def report(self, type_: str, report: Report) -> None:
+    def report(self, type_: str, report: ConditionReport) -> None:
         """Let the pod say this."""
         if self._reports.get(type_) != report:
             self._reports[type_] = report
@@ -74,7 +74,7 @@ class PodConditions:
             )
 
 
-def conditions(pod: Object, reports: Mapping[str, Report], now: datetime) -> list[Object]:
+def conditions(pod: Object, reports: Mapping[str, ConditionReport], now: datetime) -> list[Object]:
     """All conditions to write on the pod; none if it has them already."""
     live = {one.get("type"): one for one in (pod.get("status") or {}).get("conditions") or ()}
     wanted = []

@@ -2,6 +2,7 @@
 
 HAProxy runs as master and worker. A reload (SIGUSR2) starts a worker with the new configuration,
 which gets the listening sockets of the old one; the old one finishes its connections.
+Whoever wants to follow a worker to its end is told before that is stopped.
 """
 
 import asyncio
@@ -9,9 +10,10 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from quarterdeck.backoff import Backoff, Retries
-from quarterdeck.haproxy.check import Complaint, run_check
+from quarterdeck.haproxy.check import Complaint, bare_environment, run_check
 from quarterdeck.haproxy.errors import HAProxyError
 from quarterdeck.haproxy.model import Config
 from quarterdeck.haproxy.render import CONFIG_FILE, admin_socket, render
@@ -29,7 +31,9 @@ STOP_GRACE_PERIOD = 30
 """Seconds in which HAProxy finishes its connections when the router stops."""
 STEADY_AFTER = 60.0
 """Seconds after which the failures before count no more."""
-Hook = Callable[[], Awaitable[None]]
+Occasion = Literal["reload", "stop", "orphan"]
+"""Why a worker is stopped; an orphan is that of an earlier router."""
+BeforeStop = Callable[[Occasion], Awaitable[None]]
 RESTARTS = Backoff(base=0.05, limit=30.0)
 
 
@@ -61,8 +65,10 @@ class Proxy:
         """The number of the configuration that runs."""
         self.config: Config | None = None
         """What runs; None before the first `load`."""
-        self.before_reload: Hook | None = None
-        """What is done while the old worker still has its admin socket."""
+        self.before_stop: BeforeStop | None = None
+        """What is done while the old worker still runs, and has its admin socket."""
+        self.after_stop: Callable[[], None] | None = None
+        """What is done when HAProxy has ended for good."""
         self.reloads = 0
         self.starts = 0
         self.trouble = "no configuration yet"
@@ -97,11 +103,13 @@ class Proxy:
             if self._orphans is not None:
                 self._orphans.cancel()
             await self._stop()
+            if self.after_stop is not None:
+                self.after_stop()
 
     async def load(self, config: Config) -> None:
         """Run with this configuration; if HAProxy refuses it, raise `ConfigRefusedError`."""
         async with self._changing:
-            await self._install(config, self.before_reload if self._process is not None else None)
+            await self._install(config, replaces=self._process is not None)
             if self._process is None:
                 self._wanted.set()
                 return
@@ -117,7 +125,7 @@ class Proxy:
                 await order(self.admin_socket, command)
             self.config = adapted
 
-    async def _install(self, config: Config, before: Hook | None = None) -> None:
+    async def _install(self, config: Config, *, replaces: bool = False) -> None:
         """Write the files, check them, and let them count from now on."""
         number = self.generation + 1
         files = render(config, number)
@@ -125,8 +133,8 @@ class Proxy:
         if found := await run_check(str(path), program=self._program):
             self._generations.discard(number)
             raise ConfigRefusedError(found, files[CONFIG_FILE])
-        if before is not None:
-            await before()
+        if replaces and self.before_stop is not None:
+            await self.before_stop("reload")
         self._generations.make_current(number)
         self.generation, self.config = number, config
 
@@ -136,6 +144,8 @@ class Proxy:
             if self.config is not None and self.starts:
                 # Commands have changed what ran since the files were written.
                 await self._install(self.config)
+            if self.before_stop is not None and not self.starts:
+                await self.before_stop("orphan")
             # A HAProxy from before a crash may answer there.
             self._generations.remove(self.admin_socket)
             self._process = await asyncio.create_subprocess_exec(
@@ -143,6 +153,7 @@ class Proxy:
                 *("-f", str(self._generations.config)),
                 stdin=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
+                env=bare_environment(),
             )
             self.starts += 1
             assert self._process.stderr is not None  # noqa: S101 - it is a pipe
@@ -188,6 +199,8 @@ class Proxy:
         if process is None or process.returncode is not None:
             return
         self.trouble = "stopping"
+        if self.before_stop is not None:
+            await self.before_stop("stop")
         waiting = asyncio.ensure_future(process.wait())
         for _ in range(STOP_GRACE_PERIOD):
             # Each second: a master that is just replacing itself for a reload misses a signal.

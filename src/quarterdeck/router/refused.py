@@ -12,29 +12,31 @@ import msgspec
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.check import Complaint
-from quarterdeck.router.observed import Observed, Problem
+from quarterdeck.router.observed import ObservedRoutes, Problem
 
 _WORD = re.compile(r"[A-Za-z0-9:._-]+")
 REASON = "ConfigurationRefused"
 _NAMED = 3
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class RefusedIngress(msgspec.Struct, frozen=True):
     """An Ingress that HAProxy refused, and the versions of it and of what it names."""
 
     problem: Problem
     versions: tuple[str, ...]
 
 
-def left_out(found: Iterable[Problem], observed: Observed) -> dict[str, LeftOut]:
+def left_out(found: Iterable[Problem], observed: ObservedRoutes) -> dict[str, RefusedIngress]:
     """The Ingress objects of these problems by their uid, as they were observed."""
     return {
-        str(one.about["metadata"]["uid"]): LeftOut(one, _versions(one.about, observed))
+        str(one.about["metadata"]["uid"]): RefusedIngress(one, _versions(one.about, observed))
         for one in found
     }
 
 
-def unchanged(before: Mapping[str, LeftOut], observed: Observed) -> dict[str, LeftOut]:
+def unchanged(
+    before: Mapping[str, RefusedIngress], observed: ObservedRoutes
+) -> dict[str, RefusedIngress]:
     """Those that are still as they were when HAProxy refused them."""
     if not before:
         return {}
@@ -46,7 +48,7 @@ def unchanged(before: Mapping[str, LeftOut], observed: Observed) -> dict[str, Le
     }
 
 
-def names(left: Iterable[LeftOut]) -> str:
+def names(left: Iterable[RefusedIngress]) -> str:
     """The names of the Ingress objects, the first few of them."""
     metas = [one.problem.about["metadata"] for one in left]
     found = sorted(f"{meta['namespace']}/{meta['name']}" for meta in metas)
@@ -54,7 +56,7 @@ def names(left: Iterable[LeftOut]) -> str:
     return ", ".join(found[:_NAMED]) + more
 
 
-def _versions(ingress: Object, observed: Observed) -> tuple[str, ...]:
+def _versions(ingress: Object, observed: ObservedRoutes) -> tuple[str, ...]:
     namespace, spec = ingress["metadata"]["namespace"], ingress.get("spec") or {}
     secrets = [tls.get("secretName") or "" for tls in spec.get("tls") or ()]
     objects = [

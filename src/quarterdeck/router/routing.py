@@ -10,7 +10,7 @@ from quarterdeck.haproxy.model import NO_ROUTE, Certificate, Endpoint
 from quarterdeck.router.backends import BackendRef, endpoints
 from quarterdeck.router.certificates import UnusableSecretError, pem_of
 from quarterdeck.router.ingresses import ANY_HOST, OBJECT_NAME, Rule, accepted, owners_of, selected
-from quarterdeck.router.observed import Observed, Problem
+from quarterdeck.router.observed import ObservedRoutes, Problem
 from quarterdeck.router.settings import Settings
 
 _LONGEST_FILE_NAME = 200
@@ -34,7 +34,7 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     """The names that have to be resolved."""
 
 
-def routes(observed: Observed, settings: Settings) -> Routing:
+def routes(observed: ObservedRoutes, settings: Settings) -> Routing:
     """The routes of everything that this router serves. A bad object is skipped, with a problem."""
     ours = selected(observed.ingresses, observed.namespaces, settings)
     owners = owners_of(ours)
@@ -97,7 +97,7 @@ def _users(ingresses: Sequence[Object], rules: Sequence[Rule]) -> dict[str, list
     return found
 
 
-def _external_names(rules: Sequence[Rule], observed: Observed) -> frozenset[str]:
+def _external_names(rules: Sequence[Rule], observed: ObservedRoutes) -> frozenset[str]:
     specs = [
         service.get("spec") or {}
         for ref in {rule.backend for rule in rules}
@@ -111,7 +111,7 @@ def _external_names(rules: Sequence[Rule], observed: Observed) -> frozenset[str]
 
 
 def _certificates(
-    ingresses: Sequence[Object], owners: Mapping[str, str], observed: Observed
+    ingresses: Sequence[Object], owners: Mapping[str, str], observed: ObservedRoutes
 ) -> tuple[tuple[Certificate, ...], list[Problem]]:
     """The certificates, each for hosts that belong to its namespace; the oldest Ingress wins."""
     problems: list[Problem] = []
@@ -175,7 +175,7 @@ def _hosts_of_rules(ingress: Object) -> list[str]:
     return [host for host in hosts if host and host != ANY_HOST]
 
 
-def _pem(key: Key, observed: Observed) -> str:
+def _pem(key: Key, observed: ObservedRoutes) -> str:
     secret = observed.secrets.get(key)
     if secret is None or not OBJECT_NAME.fullmatch(key.name):
         raise UnusableSecretError("there is no Secret of type kubernetes.io/tls with this name")

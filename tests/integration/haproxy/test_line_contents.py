@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,24 @@ async def test_a_sample_has_a_line_though_headers_of_framing_are_captured() -> N
     assert " 200 " in line
     assert " {6|" in line
     assert '"GET /cart?item=42 HTTP/1.1"' in line
+
+
+SLOW_TO_LISTEN = """#!{python}
+import os, pathlib, socket, sys, time
+place = str(pathlib.Path(sys.argv[-1]).parent / "in")
+socket.socket(socket.AF_UNIX).bind(place)
+time.sleep(0.3)
+os.execvp("haproxy", ["haproxy", *sys.argv[1:]])
+"""
+"""HAProxy whose socket is there for a moment before anybody listens on it."""
+
+
+async def test_a_sample_has_a_line_though_haproxy_listens_late(tmp_path: Path) -> None:
+    program = tmp_path / "haproxy-late"
+    program.write_text(SLOW_TO_LISTEN.format(python=sys.executable))
+    program.chmod(0o755)
+    log = AccessLog(address="/unused", level="info")
+    assert " 200 " in (await sample_line(log, str(program)) or "no line")
 
 
 def test_a_long_cookie_is_captured_in_full(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.rsyslog_process import running_sidecar
 
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.haproxy.access_log_lines import access_log_lines, canary_frontend
-from quarterdeck.haproxy.sidecar import CANARY_SOCKET_NAME
+from quarterdeck.haproxy.sidecar import CANARY_SOCKET_NAME, returned_canary
 from quarterdeck.testing.waiting import eventually
 
 TEXT = "  two  blanks, $HOME, \"quotes\" and 'more', #, \\, é "
@@ -50,9 +50,11 @@ def test_lines_arrive_as_typed_and_the_canary_comes_back(
             assert b" 204 " in request(
                 tmp_path / "canary-in.sock", f"GET / HTTP/1.0\r\nX-Canary: c{number}\r\n\r\n"
             )
-            words = canaries.recv(100).decode().split()
-            assert words[:2] == [f"c{number}", str(number + 1)]
-            since.add(" ".join(words[2:]))
+            said = returned_canary(canaries.recv(100).decode())
+            assert said is not None
+            assert (said.name, said.lines) == (f"c{number}", number + 1)
+            assert said.of_ring == ((0, number + 1) if form == "stream" else (0, 0))
+            since.add(said.started)
         assert len(since) == 1
         lines = eventually(lambda: [at for at in sidecar.lines() if "haproxy[" in at][2:], "lines")
         assert [at.partition("]: ")[2] for at in lines] == [log.format] * len(lines)

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,16 +18,26 @@ from tests.rsyslog_process import running_sidecar
 
 from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.haproxy.model import Backend, Config, Endpoint
-from quarterdeck.router.access_logging import AccessLogging
+from quarterdeck.haproxy.render import render
+from quarterdeck.router import canary, loss
+from quarterdeck.router.access_logging import AccessLogWatch
 from quarterdeck.router.canary import Outcome
 from quarterdeck.router.certificates import self_signed
-from quarterdeck.router.loss import LATE_AFTER, Tally
+from quarterdeck.router.generations import Generations
+from quarterdeck.router.loss import Tally
 from quarterdeck.router.pod_conditions import PodConditions
 from quarterdeck.router.proxy import Proxy
 from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def soon_late(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A shorter time after which a line is late, for tests with a few lines."""
+    monkeypatch.setattr(loss, "LATE_AFTER", 1.0)
+    return loss.LATE_AFTER
 
 
 def config(directory: Path, log: AccessLog, port: int) -> Config:
@@ -44,8 +55,12 @@ def config(directory: Path, log: AccessLog, port: int) -> Config:
 
 @asynccontextmanager
 async def logging_router(
-    directory: Path, form: Literal["stream", "datagram"] = "stream", *, ignore_empty: bool = False
-) -> AsyncIterator[tuple[Proxy, AccessLogging, int]]:
+    directory: Path,
+    form: Literal["stream", "datagram"] = "stream",
+    *,
+    ignore_empty: bool = False,
+    close: bool = True,
+) -> AsyncIterator[tuple[Proxy, AccessLogWatch, int]]:
     """HAProxy with an access log, what watches over it, and the port."""
     log = AccessLog(
         address=str(directory / "rsyslog.sock"),
@@ -58,14 +73,15 @@ async def logging_router(
         await proxy.load(config(directory, log, port))
         await serving(proxy)
         client: Any = None  # without a pod it writes nothing
-        logging = AccessLogging(log, proxy, PodConditions(client, Settings(), lambda: NOW))
+        logging = AccessLogWatch(log, proxy, PodConditions(client, Settings(), lambda: NOW))
         try:
             yield proxy, logging, port
         finally:
-            logging.close()
+            if close:
+                logging.close()
 
 
-async def arriving(logging: AccessLogging) -> None:
+async def arriving(logging: AccessLogWatch) -> None:
     """Wait until a canary comes back."""
 
     async def look() -> Outcome | None:
@@ -120,15 +136,20 @@ class GoOn(asyncio.Event):
 
 
 @asynccontextmanager
-async def slow_backend() -> AsyncIterator[tuple[int, GoOn]]:
-    """A backend that answers only when it is told to: its port, and what tells it."""
+async def slow_backend(*, begins: bool = False) -> AsyncIterator[tuple[int, GoOn]]:
+    """A backend that answers only when it is told to: its port, and what tells it.
+
+    It may begin its answer before.
+    """
     go_on = GoOn()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
+        writer.write(head if begins else b"")
         go_on.asked = True
         await go_on.wait()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.write(b"done" if begins else head + b"done")
         await writer.drain()
         writer.close()
 
@@ -137,7 +158,7 @@ async def slow_backend() -> AsyncIterator[tuple[int, GoOn]]:
         yield server.sockets[0].getsockname()[1], go_on
 
 
-async def until_replaced(logging: AccessLogging) -> None:
+async def until_replaced(logging: AccessLogWatch) -> None:
     """Wait until an old worker serves on beside the new one."""
 
     async def look() -> Tally | None:
@@ -148,14 +169,15 @@ async def until_replaced(logging: AccessLogging) -> None:
     assert found.arrived <= found.requests
 
 
-async def quiet(logging: AccessLogging) -> Tally:
+async def quiet(logging: AccessLogWatch) -> Tally:
     """The counts when all connections are closed and each line has arrived or is late."""
 
     async def look() -> Tally | None:
         outcome = await logging.look()
         tally = logging.tally
-        still_open = any(one.open for one in tally.workers.values())
-        return tally if outcome.arrives and tally.complete and not still_open else None
+        still_open = any(one.connections for one in tally.workers.values())
+        known = tally.arrived + tally.lost == tally.requests
+        return tally if outcome.arrives and known and not still_open else None
 
     found: Tally = await eventually_async(look, "all connections are closed, no line is missing")
     return found
@@ -175,8 +197,9 @@ async def test_no_line_is_lost_on_the_stream_socket_however_fast(tmp_path: Path)
 
 
 async def test_a_killed_rsyslog_loses_lines_which_are_counted_and_logging_resumes(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(canary, "RETURN_TIMEOUT", 2.0)
     async with logging_router(tmp_path) as (_, logging, port):
         assert (await logging.look()).reason == "SocketMissing"
         with running_sidecar(tmp_path) as sidecar:
@@ -198,7 +221,7 @@ async def test_a_killed_rsyslog_loses_lines_which_are_counted_and_logging_resume
             assert sent.answered <= after.arrived - tally.arrived <= sent.most
 
 
-async def test_what_reloads_lose_is_counted(tmp_path: Path) -> None:
+async def test_reloads_lose_no_line(tmp_path: Path) -> None:
     with running_sidecar(tmp_path) as sidecar:
         async with logging_router(tmp_path) as (proxy, logging, port):
             await arriving(logging)
@@ -211,18 +234,105 @@ async def test_what_reloads_lose_is_counted(tmp_path: Path) -> None:
                 await logging.look()
             sent = await sending
             tally = await quiet(logging)
-            lines = sum("haproxy[" in line for line in sidecar.lines())
-            assert tally.arrived == lines
-            # Each worker's last count is known, so nothing is missing and no loss is invented. A
-            # connection that ended before its first request counts too, and its line may be lost.
-            empty = sum("<BADREQ>" in line for line in sidecar.lines()) + CONNECTIONS
+            # Connections that ended before their first request have lines too.
+            empty = sum("<BADREQ>" in line for line in sidecar.lines())
             assert sent.answered <= tally.requests <= sent.most + empty
-            assert tally.lost == tally.requests - lines
+            lines = sum("haproxy[" in line for line in sidecar.lines())
+            assert (lines, tally.arrived, tally.lost) == (tally.requests, tally.requests, 0)
 
 
-async def test_a_request_that_outlives_its_worker_has_its_line(tmp_path: Path) -> None:
+async def test_an_rsyslog_that_hangs_holds_no_reload_up_and_no_line_comes_twice(
+    tmp_path: Path,
+) -> None:
     with running_sidecar(tmp_path) as sidecar:
-        async with slow_backend() as (slow, go_on), logging_router(tmp_path) as running:
+        async with logging_router(tmp_path) as (proxy, logging, port):
+            await arriving(logging)
+            sidecar.process.send_signal(signal.SIGSTOP)
+            for number in range(2):
+                assert (await get(port, f"/before-{number}"))[0] == 503
+                assert proxy.config is not None
+                backends = (Backend("ns:web:80", (None,) * (number + 2)),)
+                await proxy.load(msgspec.structs.replace(proxy.config, backends=backends))
+            sidecar.process.send_signal(signal.SIGCONT)
+            assert (await get(port, "/after"))[0] == 503
+            tally = await quiet(logging)
+            assert (tally.requests, tally.arrived, tally.lost) == (3, 3, 0)
+            assert sum("haproxy[" in line for line in sidecar.lines()) == 3
+
+
+async def test_lines_of_a_router_that_stops_arrive(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with slow_backend() as (slow, go_on):
+            async with logging_router(tmp_path, close=False) as (proxy, logging, port):
+                assert proxy.config is not None
+                to_backend = (Backend("ns:web:80", (Endpoint(LOOPBACK, slow),)),)
+                await proxy.load(msgspec.structs.replace(proxy.config, backends=to_backend))
+                await arriving(logging)
+                asked = asyncio.create_task(get(port, "/slow"))
+                await eventually_async(lambda: go_on.asked, "the request is at the backend")
+                asyncio.get_running_loop().call_later(0.5, go_on.set)
+            assert (await asked)[0] == 200
+        (line,) = [line for line in sidecar.lines() if "haproxy[" in line]
+        assert '"GET /slow HTTP/1.1"' in line
+
+
+async def test_lines_of_a_killed_router_arrive_when_its_successor_replaces_it(
+    tmp_path: Path,
+) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with slow_backend() as (slow, go_on):
+            log = AccessLog(address=str(tmp_path / "rsyslog.sock"), socket="stream", level="info")
+            port = free_ports(1)[0]
+            first = msgspec.structs.replace(
+                config(tmp_path, log, port),
+                backends=(Backend("ns:web:80", (Endpoint(LOOPBACK, slow),)),),
+            )
+            files = Generations(tmp_path)
+            path = files.write(1, render(first, 1))
+            files.make_current(1)
+            orphan = await asyncio.create_subprocess_exec(
+                *("haproxy", "-W", "-S", f"{tmp_path}/master.sock,mode,600", "-f", str(path))
+            )
+            await eventually_async((tmp_path / "admin-1.sock").exists, "the orphan runs")
+            asked = asyncio.create_task(get(port, "/slow"))
+            await eventually_async(lambda: go_on.asked, "the request is at the backend")
+            listen, talk = await asyncio.open_unix_connection(tmp_path / "admin-1.sock")
+            talk.write(b"prompt\n")
+
+            async def stopping() -> str | None:
+                talk.write(b"show info\n")
+                said = (await listen.readuntil(b"\n\n> ")).decode()
+                return said if "Stopping: 1" in said else None
+
+            proxy = Proxy(tmp_path)
+            client: Any = None
+            AccessLogWatch(log, proxy, PodConditions(client, Settings(), lambda: NOW))
+            task = asyncio.create_task(proxy.run())
+            try:
+                said: str = await eventually_async(stopping, "the orphan is told to stop")
+                assert f"Pid: {orphan.pid}" not in said
+                go_on.set()
+                assert (await asked)[0] == 200
+                talk.close()
+                await orphan.wait()
+                found = await eventually_async(
+                    lambda: [line for line in sidecar.lines() if "GET /slow" in line], "the line"
+                )
+                assert len(found) == 1
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["no answer yet", "half an answer"])
+async def test_a_request_that_outlives_its_worker_has_its_line(
+    tmp_path: Path, begins: bool
+) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        async with (
+            slow_backend(begins=begins) as (slow, go_on),
+            logging_router(tmp_path) as running,
+        ):
             proxy, logging, port = running
             assert proxy.config is not None
             to_backend = (Backend("ns:web:80", (Endpoint(LOOPBACK, slow),)),)
@@ -255,26 +365,34 @@ async def test_the_loss_on_the_datagram_socket_is_counted(
             assert tally.lost == tally.requests - tally.arrived
 
 
-@pytest.mark.parametrize(("ignored", "lines"), [(False, 30), (True, 20)])
+@pytest.mark.parametrize(("ignored", "lines"), [(False, 50), (True, 30)])
 async def test_connections_without_a_good_request_are_no_loss(
-    tmp_path: Path, ignored: bool, lines: int
+    tmp_path: Path, ignored: bool, lines: int, soon_late: float
 ) -> None:
-    """Whoever connects and sends nothing, or garbage, cannot make it look as if lines were lost."""
+    """Whoever connects and sends nothing, or garbage, cannot make it look as if lines were lost.
+
+    Nor can a failed handshake, which has a line without a request.
+    """
     with running_sidecar(tmp_path) as sidecar:
-        async with logging_router(tmp_path, ignore_empty=ignored) as (_, logging, port):
+        async with logging_router(tmp_path, ignore_empty=ignored) as (proxy, logging, port):
             await arriving(logging)
-            for sent in (b"", b"GET / HT", b"\x00\x01\r\n\r\n") * 10:
-                _, writer = await asyncio.open_connection(LOOPBACK, port)
+            assert proxy.config is not None
+            tls = int(proxy.config.https_bind.rpartition(":")[2])
+            bad = (port, b"GET / HT"), (port, b"\x00\x01\r\n\r\n"), (tls, b"no handshake")
+            for target, sent in ((port, b""), (tls, b""), *bad) * 10:
+                _, writer = await asyncio.open_connection(LOOPBACK, target)
                 writer.write(sent)
                 await writer.drain()
                 writer.close()
-            await asyncio.sleep(LATE_AFTER)
+            await asyncio.sleep(soon_late)
             tally = await quiet(logging)
             assert (tally.requests, tally.arrived, tally.lost) == (lines, lines, 0)
             assert sum("haproxy[" in line for line in sidecar.lines()) == lines
 
 
-async def test_open_requests_of_one_connection_are_not_lost(tmp_path: Path) -> None:
+async def test_open_requests_of_one_connection_are_not_lost(
+    tmp_path: Path, soon_late: float
+) -> None:
     """With HTTP/2, twenty requests wait for the backend on one connection."""
     with running_sidecar(tmp_path):
         async with slow_backend() as (slow, go_on), logging_router(tmp_path) as running:
@@ -303,7 +421,7 @@ async def test_open_requests_of_one_connection_are_not_lost(tmp_path: Path) -> N
                 return logging.tally if logging.tally.arrived == 20 else None
 
             found: Tally = await eventually_async(all_open, "twenty requests")
-            await asyncio.sleep(LATE_AFTER)
+            await asyncio.sleep(soon_late)
             assert (await logging.look()).arrives
             assert (logging.tally.lost, found.arrived) == (0, 0)
             go_on.set()

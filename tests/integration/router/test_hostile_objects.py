@@ -24,7 +24,7 @@ from quarterdeck.haproxy.model import Config
 from quarterdeck.haproxy.render import render
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.generations import Generations
-from quarterdeck.router.observed import Observed
+from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.planning import config_of
 from quarterdeck.router.routing import Routing, routes
 from quarterdeck.router.settings import Settings
@@ -90,7 +90,7 @@ async def taken(directory: Path, routing: Routing) -> Config:
 async def test_a_certificate_that_haproxy_refuses_is_skipped_and_the_others_served(
     tmp_path: Path, bad: Object
 ) -> None:
-    seen = Observed(
+    seen = ObservedRoutes(
         ingresses=[ingress("a.example", "bad"), ingress("b.example", "good")],
         secrets={Key("shop", "bad"): bad, Key("shop", "good"): secret(GOOD)},
     )
@@ -107,14 +107,14 @@ async def test_a_certificate_that_haproxy_refuses_is_skipped_and_the_others_serv
 )
 async def test_usual_certificates_are_served(tmp_path: Path, key: PrivateKeyTypes) -> None:
     secrets = {Key("shop", "good"): secret(key, GOOD)}
-    seen = Observed(ingresses=[ingress("a.example", "good")], secrets=secrets)
+    seen = ObservedRoutes(ingresses=[ingress("a.example", "good")], secrets=secrets)
     assert len((await taken(tmp_path, routes(seen, Settings()))).certificates) == 1
 
 
 async def test_a_certificate_may_have_many_hosts_and_a_secret_a_long_name(tmp_path: Path) -> None:
     hosts, name = [f"{number}.{'h' * 60}.example" for number in range(2100)], "s" * 253
     secrets = {Key("shop", name): secret(GOOD)}
-    seen = Observed(ingresses=[ingress("", name, hosts)], secrets=secrets)
+    seen = ObservedRoutes(ingresses=[ingress("", name, hosts)], secrets=secrets)
     config = await taken(tmp_path, routes(seen, Settings()))
     assert sorted(config.certificates[0].server_names) == sorted(hosts)
 
@@ -186,7 +186,7 @@ async def test_no_field_of_an_object_changes_the_structure(tmp_path: Path, field
     services = {Key("shop", "web"): {"spec": {"ports": [port]}}}
     for value in HOSTILE:
         services[Key("shop", value)] = {"spec": {"ports": [{**port, "name": value}]}}
-    seen = Observed(
+    seen = ObservedRoutes(
         ingresses=[
             *(hostile_ingress(field, value, number) for number, value in enumerate(HOSTILE)),
             ingress("good.example", "good"),

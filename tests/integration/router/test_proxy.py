@@ -87,6 +87,19 @@ async def test_endpoints_come_and_go_by_commands(tmp_path: Path, backends: list[
         assert (proxy.reloads, proxy.starts) == (0, 1)
 
 
+async def test_haproxy_gets_no_variables_of_the_router(
+    tmp_path: Path, backends: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log format can show variables."""
+    monkeypatch.setenv("SECRET_OF_THE_ROUTER", "s3cr3t")
+    async with running(tmp_path) as proxy:
+        await proxy.load(config(tmp_path, free_ports(2), backends[0]))
+        await serving(proxy)
+        text = await ask(proxy.admin_socket, "show env")
+        assert "PATH=" in text
+        assert "SECRET_OF_THE_ROUTER" not in text
+
+
 async def test_a_certificate_changes_by_commands(tmp_path: Path, backends: list[int]) -> None:
     ports = free_ports(2)
     async with running(tmp_path) as proxy:

@@ -65,6 +65,8 @@ def test_the_lines_of_an_endpoint() -> None:
 def test_the_sidecar_gets_lines_through_a_ring_or_datagrams() -> None:
     stream = access_log_lines(access_log(SIDECAR | {"ROUTER_LOG_SOCKET": "stream"}))
     assert stream.global_section[0] == "log ring@access len 1024 local1 info"
+    following = access_log_lines(access_log(SIDECAR | {"ROUTER_LOG_SOCKET": "stream"}), 2)
+    assert following.global_section[0] == "log ring@access len 1024 local0 info"
     assert "server rsyslog '/var/lib/rsyslog/stream.sock' log-proto octet-count" in (
         stream.ring_section
     )

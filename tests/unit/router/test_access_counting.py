@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from quarterdeck.haproxy.access_log import AccessLog
-from quarterdeck.router.access_logging import AccessLogging
+from quarterdeck.router.access_logging import AccessLogWatch
 from quarterdeck.router.last_counts import INTERVALS
-from quarterdeck.router.loss import Requests
+from quarterdeck.router.loss import RequestCounts
 from quarterdeck.router.proxy import Proxy
 
 
@@ -21,8 +21,8 @@ async def test_an_empty_list_of_workers_ends_none_of_them(tmp_path: Path) -> Non
     proxy = Proxy(tmp_path)
     proxy.trouble = ""
     # `look` reports no condition.
-    logging = AccessLogging(AccessLog(address=f"{tmp_path}/log"), proxy, None)  # type: ignore[arg-type]
-    logging.tally = msgspec.structs.replace(logging.tally, workers={7: Requests(10, 1)})
+    logging = AccessLogWatch(AccessLog(address=f"{tmp_path}/log"), proxy, None)  # type: ignore[arg-type]
+    logging.tally = msgspec.structs.replace(logging.tally, workers={7: RequestCounts(10, 1)})
     before = logging.tally
     server = await asyncio.start_unix_server(say_nothing, proxy.master_socket)
     try:

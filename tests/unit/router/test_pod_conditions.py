@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from quarterdeck.api.meta import Object
-from quarterdeck.router.pod_conditions import Report, conditions
+from quarterdeck.router.pod_conditions import ConditionReport, conditions
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 EARLIER = "2025-01-01T00:00:00Z"
@@ -17,8 +17,8 @@ def live(type_: str, status: str, message: str) -> Object:
 
 
 REPORTS = {
-    "example.test/A": Report(True, "Because", "a"),
-    "example.test/B": Report(False, "No", "b"),
+    "example.test/A": ConditionReport(True, "Because", "a"),
+    "example.test/B": ConditionReport(False, "No", "b"),
 }
 
 
@@ -37,7 +37,7 @@ def test_a_pod_that_says_it_already_is_not_written() -> None:
 
 
 def test_the_transition_time_moves_only_when_the_status_does() -> None:
-    one = {"example.test/A": Report(True, "Because", "another text")}
+    one = {"example.test/A": ConditionReport(True, "Because", "another text")}
     assert (
         conditions(pod(live("example.test/A", "True", "a")), one, NOW)[0]["lastTransitionTime"]
         == EARLIER
@@ -47,5 +47,7 @@ def test_the_transition_time_moves_only_when_the_status_does() -> None:
 
 
 def test_a_message_from_outside_has_a_limit() -> None:
-    (found,) = conditions(pod(), {"example.test/A": Report(True, "Because", "x" * 9999)}, NOW)
+    (found,) = conditions(
+        pod(), {"example.test/A": ConditionReport(True, "Because", "x" * 9999)}, NOW
+    )
     assert len(found["message"]) == 2000

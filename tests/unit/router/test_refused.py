@@ -2,7 +2,7 @@ import pytest
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.haproxy.check import Complaint
-from quarterdeck.router.observed import Observed, Problem
+from quarterdeck.router.observed import ObservedRoutes, Problem
 from quarterdeck.router.refused import left_out, names, problems, unchanged
 from quarterdeck.router.routing import routes
 from quarterdeck.router.settings import Settings
@@ -59,9 +59,9 @@ def whole(uid: str, version: int = 1) -> Object:
     }
 
 
-def seen(ingress: Object, secret: int = 1, service: int = 1) -> Observed:
+def seen(ingress: Object, secret: int = 1, service: int = 1) -> ObservedRoutes:
     versions = {"secrets": ("tls", secret), "services": ("web", service)}
-    return Observed(
+    return ObservedRoutes(
         ingresses=[whole("other"), ingress],
         **{  # type: ignore[arg-type]
             kind: {Key("ns", name): {"metadata": {"resourceVersion": str(version)}}}
@@ -80,7 +80,9 @@ def seen(ingress: Object, secret: int = 1, service: int = 1) -> Observed:
         pytest.param(seen(whole("a"), service=2), False, id="another version of its Service"),
     ],
 )
-def test_what_haproxy_refused_is_left_out_until_it_changes(later: Observed, stays: bool) -> None:
+def test_what_haproxy_refused_is_left_out_until_it_changes(
+    later: ObservedRoutes, stays: bool
+) -> None:
     before = seen(whole("a"))
     found = left_out([Problem(whole("a"), "Refused", "bad")], before)
     assert bool(unchanged(found, later)) is stays
@@ -88,13 +90,15 @@ def test_what_haproxy_refused_is_left_out_until_it_changes(later: Observed, stay
 
 
 def test_a_few_names_stand_for_many() -> None:
-    found = left_out([Problem(whole(uid), "Refused", "bad") for uid in "edcba"], Observed())
+    found = left_out([Problem(whole(uid), "Refused", "bad") for uid in "edcba"], ObservedRoutes())
     assert names(found.values()) == "ns/a, ns/b, ns/c and 2 more"
 
 
 def test_an_ingress_that_is_left_out_keeps_its_hosts() -> None:
     evil = whole("evil")
     evil["metadata"] |= {"namespace": "evil", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    found = routes(Observed(ingresses=[whole("a"), evil], left_out=frozenset({"a"})), Settings())
+    found = routes(
+        ObservedRoutes(ingresses=[whole("a"), evil], left_out=frozenset({"a"})), Settings()
+    )
     assert found.path_prefixes == ()
     assert "Conflict" in {one.reason for one in found.problems}

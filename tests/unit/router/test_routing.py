@@ -13,7 +13,7 @@ from quarterdeck.haproxy.slots import fresh_slots, reassigned
 from quarterdeck.kube.selector import parse_selector
 from quarterdeck.router.addresses import refusal
 from quarterdeck.router.certificates import self_signed
-from quarterdeck.router.observed import Observed
+from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.routing import Routing, routes
 from quarterdeck.router.settings import Settings
 
@@ -65,7 +65,7 @@ ENDPOINTS = {Key("shop", "web"): [slice_of("10.0.0.1")]}
 
 def route(*ingresses: Object, settings: Settings | None = None, **observed: object) -> Routing:
     seen = {"services": WEB, "slices": ENDPOINTS, "ingresses": ingresses, **observed}
-    return routes(Observed(**seen), settings or Settings())  # type: ignore[arg-type]
+    return routes(ObservedRoutes(**seen), settings or Settings())  # type: ignore[arg-type]
 
 
 def messages(routing: Routing) -> list[str]:
@@ -322,6 +322,8 @@ def test_endpoints_of_a_service(
         (["127.0.0.1"], True, False),
         (["192.0.2.7", "127.0.0.1"], False, True),
         (["169.254.169.254"], True, True),
+        (["fd00:ec2::254"], True, True),
+        (["::ffff:100.100.100.200"], True, True),
         (["fe80::1%eth0"], True, True),
         (["::ffff:127.0.0.1"], False, True),
         (["::ffff:169.254.169.254"], False, True),

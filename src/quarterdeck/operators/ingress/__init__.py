@@ -7,6 +7,7 @@ from quarterdeck.delivery.declaration import (
     Local,
     LocalObjects,
     PayloadPart,
+    PodMetrics,
 )
 
 OPERATOR = Declaration(
@@ -22,6 +23,7 @@ OPERATOR = Declaration(
     cluster_operator="ingress",
     capability="Ingress",
     delivery=Deployed(
+        priority_class="system-cluster-critical",
         # It asks the HAProxy of the routers whether it accepts a log format.
         image="quarterdeck-router",
         other_images=("quarterdeck-router",),
@@ -35,6 +37,15 @@ OPERATOR = Declaration(
             run_level=49,
             objects="quarterdeck.operators.ingress.router_account:OBJECTS",
             kept=True,
+        ),
+    ),
+    alerts="quarterdeck.operators.ingress.alerts:ALERTS",
+    operand_metrics=(
+        PodMetrics(
+            name="router",
+            namespace="openshift-ingress",
+            label="ingresscontroller.operator.openshift.io/deployment-ingresscontroller",
+            port="metrics",
         ),
     ),
     local=Local(

@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operator_v1 import IngressController, LabelSelectorPart
 from quarterdeck.api.operator_v1.access_logging import LoggingDestinations
-from quarterdeck.api.union import needs_parameters
+from quarterdeck.api.union import needs_parameters, union_types
 from quarterdeck.controller import InvalidSpec, key_of, selector_in
 from quarterdeck.kube import LabelSelector
 from quarterdeck.operators.ingress.names import LOG_SOCKET
@@ -112,7 +112,8 @@ def destination_is_complete(controller: IngressController) -> None:
     destination, field = logging.access.destination, "spec.logging.access.destination"
     member = destination.member
     if not member:
-        raise InvalidSpec(f"{field}.type", destination.type, "use a destination of this release")
+        types = " or ".join(union_types(LoggingDestinations))
+        raise InvalidSpec(f"{field}.type", destination.type, f"use {types}")
     if getattr(destination, member) is None and needs_parameters(LoggingDestinations, member):
         raise InvalidSpec(f"{field}.{member}", None, f"give the parameters of {destination.type}")
 

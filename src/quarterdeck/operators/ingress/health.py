@@ -12,7 +12,7 @@ import msgspec
 from quarterdeck.api.operator_v1 import OperatorCondition
 from quarterdeck.operators.ingress.observed import Observed
 from quarterdeck.operators.ingress.parts import (
-    Part,
+    IngressCondition,
     admitted,
     all_replicas_are_available,
     available_replicas,
@@ -34,7 +34,7 @@ STUCK = "RolloutStuck"
 class Requirement(msgspec.Struct, frozen=True):
     """A part that Degraded follows from, and how long it may not hold."""
 
-    judge: Callable[[Observed], Part]
+    judge: Callable[[Observed], IngressCondition]
     grace: Callable[[Settings], timedelta]
 
 
@@ -57,7 +57,7 @@ class Health(msgspec.Struct, frozen=True):
 def health(seen: Observed, settings: Settings, now: datetime) -> Health:
     """The conditions of an IngressController at this time; others that it has stay."""
     conditions = tuple(seen.controller.status.conditions)
-    late: list[Part] = []
+    late: list[IngressCondition] = []
     ends: list[datetime] = []
     for requirement in REQUIREMENTS:
         part = requirement.judge(seen)
@@ -74,44 +74,50 @@ def health(seen: Observed, settings: Settings, now: datetime) -> Health:
     return Health(conditions, min(ends, default=None))
 
 
-def available(seen: Observed) -> Part:
+def available(seen: Observed) -> IngressCondition:
     """At least one replica serves."""
     if available_replicas(seen.deployment) > 0:
-        return Part(type="Available", holds=True)
+        return IngressCondition(type="Available", holds=True)
     if seen.deployment is None:
-        return Part(
+        return IngressCondition(
             type="Available", holds=False, reason="NoDeployment", message="there are no pods yet"
         )
-    return Part(type="Available", holds=False, reason="NoReplicas", message=counts(seen.deployment))
+    return IngressCondition(
+        type="Available", holds=False, reason="NoReplicas", message=counts(seen.deployment)
+    )
 
 
-def progressing(seen: Observed) -> Part:
+def progressing(seen: Observed) -> IngressCondition:
     """The pods are being replaced, or the load balancer has no address yet."""
     if not seen.admission.admitted and seen.deployment is None:
-        return Part(type="Progressing", holds=False, reason="NotAdmitted")
+        return IngressCondition(type="Progressing", holds=False, reason="NotAdmitted")
     match rollout_of(seen):
         case rollout.Waiting(_, message):
-            return Part(type="Progressing", holds=True, reason="RollingOut", message=message)
+            return IngressCondition(
+                type="Progressing", holds=True, reason="RollingOut", message=message
+            )
         case rollout.Failed(_, message):
             # It is stuck, which is no progress; Degraded has the consequence.
-            return Part(type="Progressing", holds=False, reason=STUCK, message=message)
+            return IngressCondition(type="Progressing", holds=False, reason=STUCK, message=message)
     if load_balancer_is_pending(seen):
         message = "the load balancer of the Service has no address yet"
-        return Part(type="Progressing", holds=True, reason="LoadBalancerPending", message=message)
-    return Part(type="Progressing", holds=False)
+        return IngressCondition(
+            type="Progressing", holds=True, reason="LoadBalancerPending", message=message
+        )
+    return IngressCondition(type="Progressing", holds=False)
 
 
-def degraded(late: Iterable[Part]) -> Part:
+def degraded(late: Iterable[IngressCondition]) -> IngressCondition:
     """Something has not held for longer than its grace period."""
     late = list(late)
     if not late:
-        return Part(type="Degraded", holds=False)
+        return IngressCondition(type="Degraded", holds=False)
     reason = late[0].reason if len(late) == 1 else "SeveralReasons"
     message = "\n".join(f"{part.type}: {part.message}" for part in late)
-    return Part(type="Degraded", holds=True, reason=reason, message=message)
+    return IngressCondition(type="Degraded", holds=True, reason=reason, message=message)
 
 
-def condition(part: Part) -> OperatorCondition:
+def condition(part: IngressCondition) -> OperatorCondition:
     """The part as a condition; `set_condition` dates it."""
     return OperatorCondition(
         type=part.type,

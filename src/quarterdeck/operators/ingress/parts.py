@@ -22,7 +22,7 @@ MESSAGE_LIMIT = 500
 """The most characters of a router's message: a pod's status is not ours."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class IngressCondition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition of an IngressController."""
 
     type: str
@@ -31,23 +31,25 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-def admitted(seen: Observed) -> Part:
+def admitted(seen: Observed) -> IngressCondition:
     """The spec is valid, and is carried out."""
     found = seen.admission
-    return Part(type="Admitted", holds=found.admitted, reason=found.reason, message=found.message)
+    return IngressCondition(
+        type="Admitted", holds=found.admitted, reason=found.reason, message=found.message
+    )
 
 
-def pods_run(seen: Observed) -> Part:
+def pods_run(seen: Observed) -> IngressCondition:
     """No pod is refused by all nodes, and no container fails to start."""
     failing = [f"pod {name}: {why}" for name, why in failing_pods(seen.pods)]
     if not failing:
-        return Part(type="PodsRunning", holds=True)
-    return Part(
+        return IngressCondition(type="PodsRunning", holds=True)
+    return IngressCondition(
         type="PodsRunning", holds=False, reason="PodsFailing", message=listed(failing, LISTED_PODS)
     )
 
 
-def configuration_is_accepted(seen: Observed) -> Part:
+def configuration_is_accepted(seen: Observed) -> IngressCondition:
     """No router keeps an earlier configuration because HAProxy refuses the latest one."""
     type_ = "ConfigurationAccepted"
     refused = [
@@ -57,31 +59,39 @@ def configuration_is_accepted(seen: Observed) -> Part:
         and (found := condition_of(pod, CONFIGURATION_ACCEPTED)).get("status") == "False"
     ]
     if not refused:
-        return Part(type=type_, holds=True)
-    return Part(type=type_, holds=False, reason="Refused", message=listed(refused, LISTED_PODS))
+        return IngressCondition(type=type_, holds=True)
+    return IngressCondition(
+        type=type_, holds=False, reason="Refused", message=listed(refused, LISTED_PODS)
+    )
 
 
-def min_replicas_are_available(seen: Observed) -> Part:
+def min_replicas_are_available(seen: Observed) -> IngressCondition:
     """As many replicas are available as a roll-out keeps."""
     type_ = "DeploymentReplicasMinAvailable"
     if seen.deployment is None:
-        return Part(type=type_, holds=False, reason="NoDeployment", message="there is none yet")
+        return IngressCondition(
+            type=type_, holds=False, reason="NoDeployment", message="there is none yet"
+        )
     found = condition_of(seen.deployment, "Available")
     if found.get("status") == "True":
-        return Part(type=type_, holds=True)
+        return IngressCondition(type=type_, holds=True)
     message = f"{counts(seen.deployment)}, fewer than a roll-out keeps"
-    return Part(type=type_, holds=False, reason="TooFewReplicas", message=message)
+    return IngressCondition(type=type_, holds=False, reason="TooFewReplicas", message=message)
 
 
-def all_replicas_are_available(seen: Observed) -> Part:
+def all_replicas_are_available(seen: Observed) -> IngressCondition:
     """Every replica is available."""
     type_ = "DeploymentReplicasAllAvailable"
     if seen.deployment is None:
-        return Part(type=type_, holds=False, reason="NoDeployment", message="there is none yet")
+        return IngressCondition(
+            type=type_, holds=False, reason="NoDeployment", message="there is none yet"
+        )
     available, wanted = available_replicas(seen.deployment), wanted_replicas(seen.deployment)
     if available >= wanted:
-        return Part(type=type_, holds=True)
-    return Part(type=type_, holds=False, reason="ReplicasMissing", message=counts(seen.deployment))
+        return IngressCondition(type=type_, holds=True)
+    return IngressCondition(
+        type=type_, holds=False, reason="ReplicasMissing", message=counts(seen.deployment)
+    )
 
 
 def is_rolled_out(seen: Observed) -> bool:

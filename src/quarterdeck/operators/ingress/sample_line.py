@@ -53,9 +53,7 @@ async def _line(log: AccessLog, directory: Path, lines: socket.socket) -> str | 
     loop = asyncio.get_running_loop()
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(TIMEOUT):
-            while not (directory / "in").exists():  # noqa: ASYNC110 - HAProxy gives no other sign
-                await asyncio.sleep(0.01)
-            reader, writer = await asyncio.open_unix_connection(directory / "in")
+            reader, writer = await _connected(directory / "in")
             writer.write(_request(log))
             await reader.read()
             writer.close()
@@ -65,6 +63,15 @@ async def _line(log: AccessLog, directory: Path, lines: socket.socket) -> str | 
                 if header and int(header[1]) % 8 == _INFO:
                     return message[header.end() :].decode(errors="replace").rstrip("\n")
     return None
+
+
+async def _connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to HAProxy, which makes its socket first and listens on it a moment later."""
+    while True:
+        try:
+            return await asyncio.open_unix_connection(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -64,7 +64,8 @@ def operator(
 def real_operator(
     node_agent: ControlPlane, account: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """An operator whose routers run."""
+    """An operator whose routers run, and route to this machine."""
     operators = OwnOperators(tmp_path_factory.mktemp("ingress"))
-    yield operators(node_agent, "ingress", account=account)()
+    options = ("--external-names", "--loopback-backends")
+    yield operators(node_agent, "ingress", *options, account=account)()
     operators.kill()

@@ -82,6 +82,13 @@ def named(pod: Object) -> str:
 
 
 def test_the_lines_of_all_pods(routers: Routers, two: list[Object]) -> None:
+    quiet = subprocess.run(
+        command(routers, "two"), capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (quiet.stdout, quiet.stderr) == (
+        "",
+        "there is no access line yet; --follow waits for new ones\n",
+    )
     lines: list[str] = []
     for number, pod in enumerate((*two, two[0])):
         ask(pod, f"/request-{number}")
@@ -90,7 +97,7 @@ def test_the_lines_of_all_pods(routers: Routers, two: list[Object]) -> None:
             lambda lines: any(f"/request-{number} " in line for line in lines),  # noqa: B023
             "its line",
         )
-    assert lines[0].split() == ["TIME", "CLIENT", "CODE", "BYTES", "TIME", "BACKEND", "REQUEST"]
+    assert lines[0].split() == ["TIME", "CLIENT", "CODE", "BYTES", "TOOK", "BACKEND", "REQUEST"]
     assert [line.split()[2] for line in lines[1:]] == ["503"] * 3
     assert [line.rpartition("GET ")[2] for line in lines[1:]] == [
         f"/request-{number} HTTP/1.1" for number in range(3)

@@ -12,6 +12,8 @@ CONFIG_DIRECTORY = "/etc/rsyslog"
 CONFIG_FILE = "rsyslog.conf"
 SOCKET_VOLUME = "rsyslog-socket"
 CONFIG_VOLUME = "rsyslog-config"
+WAIT_FOR_END = "--wait-for-end"
+"""The option by which `quarterdeck router` waits for the router of its pod."""
 OMSTDOUT = ":omstdout:"
 """The output rule of the document, which needs a module that Debian's rsyslog has not."""
 
@@ -45,6 +47,8 @@ def _sidecar(image: str, sockets: Object) -> Object:
         "image": image,
         # No pid file: the root file system is read-only.
         "command": ["rsyslogd", "-n", "-iNONE", "-f", f"{CONFIG_DIRECTORY}/{CONFIG_FILE}"],
+        # Both get SIGTERM at once, but the router still has requests, and their lines.
+        "lifecycle": {"preStop": {"exec": {"command": ["quarterdeck", "router", WAIT_FOR_END]}}},
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
         "volumeMounts": [
             sockets,
