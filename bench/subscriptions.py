@@ -1,10 +1,18 @@
 """`python -m bench.subscriptions [--count 50]`: one config change, and the same in all at once.
 
-A cluster of its own with as many Subscriptions, each with one Deployment without replicas. The time
-of a change is that from its PATCH to the Deployment with the new variable. Beside it, after the
-operator has ended, the bare client writes the config and applies the whole Deployment, with as many
-requests at once as the operator has workers; and once more with the statuses, as many as the audit
-log has of the operator.
+A cluster of its own with as many Subscriptions in one namespace, each with one Deployment without
+replicas. The operator and the bare client, each in a process of its own, take turns; with both
+there are at most 24 requests at once, and the same process watches both. A change in all has two
+ends:
+
+- *with status*: every Deployment has the new variable, and every Subscription says that its
+  generation is observed, which is how a user knows. The bare client writes the config of each
+  Subscription, applies its Deployment and writes that status: the only one that the protocol needs.
+  What the operator writes beyond it counts against the operator. This is the goal.
+- the *objects*: every Deployment has the new variable. The bare client writes no status. The
+  operator does so all the while: it is shown, and cannot reach the goal.
+
+The API server's audit log has the writes of each change, those of a roll-out that lasts included.
 """
 
 import argparse
@@ -12,260 +20,303 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from quarterdeck.api.meta import DEPLOYMENTS, NAMESPACES, Object
-from quarterdeck.api.operators_v1alpha1 import (
-    CATALOG_SOURCES,
-    CLUSTER_SERVICE_VERSIONS,
-    SUBSCRIPTIONS,
+from bench.goals import at_least, at_most
+from bench.node import cpu_seconds
+from bench.report import report
+from bench.results import Column, Measurement, Row
+from bench.subscriptions_cluster import (
+    NAMESPACE,
+    Watched,
+    configure,
+    create_all,
+    marked,
+    subscriptions_cluster,
+    until,
 )
-from quarterdeck.kube import Cache, Client, load_kubeconfig
+from quarterdeck.api.meta import DEPLOYMENTS
+from quarterdeck.api.operators_v1alpha1 import SUBSCRIPTIONS
+from quarterdeck.kube import Client, load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
-from quarterdeck.localcluster.definitions import install_own_definitions
-from quarterdeck.operators.subscriptions.catalog.bundles import BundleDirectory, catalog_entries
-from quarterdeck.testing.audit import writes_by
-from quarterdeck.testing.operator_process import OwnOperators
-from quarterdeck.versions import Version
+from quarterdeck.testing.audit import requests_by, writes_by
+from quarterdeck.testing.operator_process import OperatorProcess, own_account
 
-NAMESPACE = "bench"
 MANAGER = "quarterdeck-subscriptions"
 USER = "system:serviceaccount:openshift-operator-lifecycle-manager:subscription-operator"
-AT_ONCE = 8
-SINGLE = 10
+USERS_AT_ONCE = 8
+"""The user's changes of configs while the operator works on those before."""
+BARE_AT_ONCE = 24
+"""As many as the user's changes and the operator's workers for the two kinds, eight each."""
+SINGLE = 20
+LOGGED_AFTER = 1.0
+"""Seconds after which the server has logged a request that it has answered."""
+OURS, OBJECTS, WITH_STATUS = "quarterdeck", "bare, objects", "bare, with status"
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What one subject took for a change in all."""
+
+    objects: float
+    """Seconds until all Deployments had the change."""
+    status: float
+    """Seconds until all Subscriptions said so too."""
+    cpu: float
+    memory: float
+    """In MB."""
 
 
 def main() -> None:
-    """Measure, and print a table."""
-    parser = argparse.ArgumentParser()
+    """Measure, show and write; with `--bare`, be the bare client."""
+    parser = argparse.ArgumentParser(prog="python -m bench.subscriptions", description=__doc__)
     parser.add_argument("--count", type=int, default=50)
-    count = parser.parse_args().count
-    binaries = ensure_binaries(BinarySettings.from_environment(os.environ))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--bare", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.bare:
+        asyncio.run(_be_bare(Path(args.bare[0]), args.bare[1], args.count))
+        return
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         root = Path(directory)
-        with ControlPlane(root / "cluster", binaries, durable=False, audit=True) as plane:
-            install_own_definitions(plane.requests())
-            for name, entries in catalog_entries([_bundle(one) for one in range(count)]).items():
-                path = root / "catalogs" / "all" / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("\n".join(map(json.dumps, entries)))
-            operators = OwnOperators(root)
-            try:
-                operators(plane, "subscriptions", f"--catalog-root={root / 'catalogs'}")()
-                measured = asyncio.run(_measure(plane, count))
-            finally:
-                operators.kill()
-            bare = asyncio.run(_measure_bare(plane, count, "bare", {}))
-            whole = asyncio.run(_measure_bare(plane, count, "whole", measured.writes))
-    print(f"{'Subscriptions':<32}{count:>10,}")
-    print(f"{'all installed, s':<32}{measured.installed:>10.2f}")
-    print(f"{'one change, median ms':<32}{measured.one * 1000:>10.1f}")
-    print(f"{'a change in all, s':<32}{measured.together:>10.2f}")
-    for what, number in sorted(measured.writes.items()):
-        print(f"{'  writes, ' + what:<32}{number:>10,}")
-    print(f"{'bare client, without status, s':<32}{bare:>10.2f}")
-    print(f"{'bare client, all writes, s':<32}{whole:>10.2f}")
-    print(f"{'throughput, ratio':<32}{bare / measured.together:>10.2f}")
-    print(f"{'throughput, all writes':<32}{whole / measured.together:>10.2f}")
+        with subscriptions_cluster(root, args.count) as plane:
+            asyncio.run(Bench(plane, root, args.count, args.rounds).run())
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator needed, in seconds, and its writes for a change in all."""
+class Bench:
+    """The subjects in turns, on one cluster."""
 
-    installed: float
-    one: float
-    together: float
-    writes: dict[str, int]
+    def __init__(self, plane: ControlPlane, root: Path, count: int, rounds: int) -> None:
+        self._plane = plane
+        self._root = root
+        self._count = count
+        self._rounds = rounds
+        self._number = 0
+        self._found: dict[str, list[Figures]] = {OURS: [], OBJECTS: [], WITH_STATUS: []}
+        self._singles: list[float] = []
+        self._requests: Counter[str] = Counter()
 
+    async def run(self) -> None:
+        """Measure, and show."""
+        account = own_account(self._plane, "subscriptions")
+        async with Client(load_kubeconfig(self._plane.kubeconfig)) as client:
+            watched = Watched(client)
+            async with watched.following():
+                began = time.monotonic()
+                await create_all(client, self._count)
+                operator = self._operator(account)
+                await until(lambda: watched.installed() == self._count)
+                installed = time.monotonic() - began
+                operator.kill()
+                for number in range(self._rounds):
+                    for subject in (OBJECTS, WITH_STATUS):
+                        await self._settle(watched)
+                        self._found[subject].append(await self._bare(watched, subject))
+                    operator = self._operator(account)
+                    try:
+                        await self._ours(client, watched, operator, is_first=number == 0)
+                    finally:
+                        operator.kill()
+        self._report(installed)
 
-async def _measure(plane: ControlPlane, count: int) -> Measured:
-    async with Client(load_kubeconfig(plane.kubeconfig)) as client:
-        await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        spec = {"sourceType": "directory", "directory": "all"}
-        await client.create(CATALOG_SOURCES, _named(CATALOG_SOURCES.kind, "catalog", spec))
-        deployments = Cache(client, DEPLOYMENTS, namespace=NAMESPACE)
-        following = asyncio.create_task(deployments.run())
-        began = time.monotonic()
-        await _each(
-            range(count),
-            lambda one: client.create(
-                SUBSCRIPTIONS, _named(SUBSCRIPTIONS.kind, f"p{one}", {"name": f"p{one}"})
-            ),
-        )
-        await _until(lambda: _all_installed(client, count))
-        installed = time.monotonic() - began
+    def _operator(self, account: Path) -> OperatorProcess:
+        options = [
+            "--operator=subscriptions",
+            f"--kubeconfig={account}",
+            f"--catalog-root={self._root / 'catalogs'}",
+        ]
+        # At the normal verbosity, not at that of tests, which logs each write.
+        log = self._root / "operator.log"
+        operator = OperatorProcess(options, log, verbosity=2)
+        operator.logged("controller started")
+        return operator
 
-        singles = []
-        for number in range(SINGLE):
+    async def _settle(self, watched: Watched) -> None:
+        """Wait until nobody has anything to do about what was changed before."""
+        await until(lambda: watched.rolled_out() == self._count)
+
+    def _value(self) -> str:
+        self._number += 1
+        return f"value-{self._number}"
+
+    async def _ours(
+        self, client: Client, watched: Watched, operator: OperatorProcess, *, is_first: bool
+    ) -> None:
+        await until(lambda: watched.observed() == self._count)
+        await self._settle(watched)
+        await until(lambda: watched.installed() == self._count)
+        for number in range(SINGLE if is_first else 0):
+            value, one = self._value(), number % self._count
             began = time.monotonic()
-            await _configure(client, number % count, f"single-{number}")
-            await _until(partial(_has, deployments, number % count, f"single-{number}"))
-            singles.append(time.monotonic() - began)
+            await configure(client, one, value)
+            await until(lambda: watched.has(one, value))  # noqa: B023 - awaited here
+            self._singles.append(time.monotonic() - began)
+        await self._settle(watched)
+        await until(lambda: watched.installed() == self._count)
+        await asyncio.sleep(LOGGED_AFTER)
+        before = self._counted()
+        value, cpu, began = self._value(), cpu_seconds(operator.pid), time.monotonic()
+        writing = asyncio.create_task(
+            each(range(self._count), USERS_AT_ONCE, lambda one: configure(client, one, value))
+        )
+        objects, status = await self._ends(watched, value, began, writing)
+        used = cpu_seconds(operator.pid) - cpu
+        self._found[OURS].append(Figures(objects, status, used, _megabytes(operator.pid)))
+        # All of it: a roll-out that lasts is reported later.
+        await self._settle(watched)
+        await until(lambda: watched.installed() == self._count)
+        await asyncio.sleep(LOGGED_AFTER)
+        self._requests += self._counted() - before
 
-        await _until(lambda: _all_settled(client, count))
-        await asyncio.sleep(1.0)  # The server logs a write a moment after its answer.
-        before = _writes(plane)
+    async def _bare(self, watched: Watched, subject: str) -> Figures:
+        value = self._value()
+        command = [sys.executable, "-m", "bench.subscriptions", f"--count={self._count}"]
+        told = json.dumps({"value": value, "status": subject == WITH_STATUS})
+        client = await asyncio.create_subprocess_exec(
+            *command,
+            *("--bare", str(self._plane.kubeconfig), told),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert client.stdin is not None
+        assert client.stdout is not None
+        await client.stdout.readline()  # It is ready.
         began = time.monotonic()
-        await _each(range(count), lambda one: _configure(client, one, "all"))
-        await _until(lambda: _all_have(deployments, count, "all"))
-        together = time.monotonic() - began
-        await _until(lambda: _all_settled(client, count))
-        await asyncio.sleep(1.0)
-        following.cancel()
-    return Measured(
-        installed=installed,
-        one=statistics.median(singles),
-        together=together,
-        writes=dict(_writes(plane) - before),
-    )
+        client.stdin.write(b"go\n")
+        done: asyncio.Task[bytes] = asyncio.create_task(client.stdout.readline())
+        if subject == OBJECTS:
+            objects = await self._until(lambda: watched.with_value(value), began)
+            status = objects
+        else:
+            objects, status = await self._ends(watched, value, began, done)
+        answer = json.loads(await done)
+        await client.wait()
+        return Figures(objects, status, answer["cpu"], answer["memory"])
 
+    async def _ends(
+        self,
+        watched: Watched,
+        value: str,
+        began: float,
+        writing: "asyncio.Task[bytes] | asyncio.Task[None]",
+    ) -> tuple[float, float]:
+        objects = await self._until(lambda: watched.with_value(value), began)
+        await writing  # or an older generation would do
+        status = await self._until(watched.observed, began)
+        return objects, status
 
-def _writes(plane: ControlPlane) -> Counter[str]:
-    """The operator's writes so far, by resource."""
-    return Counter(one.resource for one in writes_by(plane.audit_log, USER))
-
-
-async def _measure_bare(
-    plane: ControlPlane, count: int, value: str, writes: dict[str, int]
-) -> float:
-    """The seconds that a change in all takes without an operator.
-
-    The status of each Subscription and version is written as often as in `writes`, on average.
-    """
-    async with Client(load_kubeconfig(plane.kubeconfig)) as client:
-        live = {one["metadata"]["name"]: one for one in await _deployments(client)}
-
-        async def change(one: int) -> None:
-            await _configure(client, one, value)
-            await client.apply(DEPLOYMENTS, _marked(live[f"d{one}"], value), field_manager=MANAGER)
-            for resource, name in (
-                (SUBSCRIPTIONS.plain, f"p{one}"),
-                (CLUSTER_SERVICE_VERSIONS.plain, f"p{one}.v1.0.0"),
-            ):
-                for number in range(round(writes.get(f"{resource.plural}/status", 0) / count)):
-                    status = {"observedGeneration": 1000 + number}
-                    patch = {"status": status}
-                    await client.patch(resource, name, patch, NAMESPACE, subresource="status")
-
-        began = time.monotonic()
-        await _each(range(count), change)
+    async def _until(self, counted: Callable[[], int], began: float) -> float:
+        await until(lambda: counted() == self._count)
         return time.monotonic() - began
 
+    def _counted(self) -> Counter[str]:
+        """The operator's requests so far: its writes by resource, and everything else."""
+        log = self._plane.audit_log
+        writes = Counter(one.resource for one in writes_by(log, USER))
+        mine = requests_by(log, USER)
+        writes["events"] = sum(one.resource == "events" for one in mine)
+        writes["reads"] = sum(one.verb in ("get", "list") for one in mine)
+        return writes
 
-async def _deployments(client: Client) -> list[Object]:
-    return (await client.list(DEPLOYMENTS, NAMESPACE)).items
+    def _report(self, installed: float) -> None:
+        rows = [
+            Row(
+                subject=subject,
+                figures={
+                    figure: statistics.median(getattr(one, figure) for one in found)
+                    for figure in Figures.__struct_fields__
+                },
+            )
+            for subject, found in self._found.items()
+        ]
+        figures = {row.subject: row.figures for row in rows}
+        each_change = self._count * self._rounds
+        writes = [
+            f"{number / each_change:.2f} {what}" for what, number in sorted(self._requests.items())
+        ]
+        one = statistics.median(self._singles) * 1000
+        alone = figures[OBJECTS]["objects"] / figures[OURS]["objects"]
+        needed = self._requests["deployments"] + self._requests["subscriptions/status"]
+        found = Measurement(
+            name="subscriptions",
+            title=f"a config change in {self._count:,} Subscriptions, median of {self._rounds}",
+            columns=[
+                Column(figure="objects", title="objects", format=".2f", unit=" s"),
+                Column(figure="status", title="with status", format=".2f", unit=" s"),
+                Column(figure="cpu", title="CPU", format=".2f", unit=" s"),
+                Column(figure="memory", title="memory", unit=" MB"),
+            ],
+            rows=rows,
+            verdicts=[
+                at_least(
+                    "throughput with status, against the bare client",
+                    0.8,
+                    figures[WITH_STATUS]["status"] / figures[OURS]["status"],
+                ),
+                at_most("writes that each change needs", 2, needed / each_change, "writes"),
+            ],
+            notes=[
+                f"the objects alone: {alone:.2f} of the bare client, which then writes two thirds",
+                f"one change alone, PATCH to Deployment: {one:.1f} ms (median of {SINGLE})",
+                f"all installed in {installed:.2f} s",
+                f"the operator's requests for each change: {', '.join(writes)}",
+            ],
+        )
+        report("subscriptions", [found])
 
 
-def _marked(live: Object, value: str) -> Object:
-    """The Deployment as the operator applies it, with another value of the variable."""
-    meta = live["metadata"]
-    # Without its version: the Deployment's controller may still be writing the status.
-    kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
-    spec = json.loads(json.dumps(live["spec"]))
-    spec["template"]["spec"]["containers"][0]["env"] = [{"name": "MARK", "value": value}]
-    return {"metadata": {name: meta[name] for name in kept if name in meta}, "spec": spec}
+async def _be_bare(kubeconfig: Path, told: str, count: int) -> None:
+    """Make the writes when told to go, and print what they took."""
+    order = json.loads(told)
+    value, with_status = order["value"], order["status"]
+    async with Client(load_kubeconfig(kubeconfig)) as client:
+        live = (await client.list(DEPLOYMENTS, NAMESPACE)).items
+        bodies = {one["metadata"]["name"]: marked(one, value) for one in live}
+
+        async def change(one: int) -> None:
+            generation = await configure(client, one, value)
+            await client.apply(DEPLOYMENTS, bodies[f"d{one}"], field_manager=MANAGER)
+            if with_status:
+                patch = {"status": {"observedGeneration": generation}}
+                await client.patch(
+                    SUBSCRIPTIONS.plain, f"p{one}", patch, NAMESPACE, subresource="status"
+                )
+
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        cpu = time.process_time()
+        await each(range(count), BARE_AT_ONCE, change)
+        print(
+            json.dumps({"cpu": time.process_time() - cpu, "memory": _megabytes("self")}),
+            flush=True,
+        )
 
 
-async def _configure(client: Client, one: int, value: str) -> None:
-    config = [{"env": [{"name": "MARK", "value": value}]}]
-    await client.patch(SUBSCRIPTIONS, f"p{one}", {"spec": {"config": config}}, NAMESPACE)
+async def each(
+    numbers: Iterable[int], at_once: int, do: Callable[[int], Awaitable[object]]
+) -> None:
+    """Do this for each number, so many at a time."""
+    remaining = iter(numbers)
 
-
-async def _has(deployments: Cache[Object], one: int, value: str) -> bool:
-    found = next((it for it in deployments.list() if it["metadata"]["name"] == f"d{one}"), None)
-    if found is None:
-        return False
-    env = found["spec"]["template"]["spec"]["containers"][0].get("env") or ()
-    return any(item.get("value") == value for item in env)
-
-
-async def _all_have(deployments: Cache[Object], count: int, value: str) -> bool:
-    marks = [
-        item.get("value")
-        for it in deployments.list()
-        for item in it["spec"]["template"]["spec"]["containers"][0].get("env") or ()
-    ]
-    return marks.count(value) == count
-
-
-async def _all_settled(client: Client, count: int) -> bool:
-    """Whether the operator has acted on all changes."""
-    found = (await client.list(SUBSCRIPTIONS, NAMESPACE)).items
-    done = [one for one in found if one.status.observed_generation == one.metadata.generation]
-    return len(done) == count and await _all_installed(client, count)
-
-
-async def _all_installed(client: Client, count: int) -> bool:
-    found = await client.list(CLUSTER_SERVICE_VERSIONS, NAMESPACE)
-    return sum(one.status.phase == "Succeeded" for one in found.items) == count
-
-
-async def _until(holds: Callable[[], Awaitable[bool]], limit: float = 600.0) -> None:
-    deadline = time.monotonic() + limit
-    while not await holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the cluster did not get there in time")
-        await asyncio.sleep(0.005)
-
-
-async def _each(numbers: Iterable[int], do: Callable[[int], Awaitable[object]]) -> None:
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def limited(one: int) -> None:
-        async with places:
+    async def work() -> None:
+        for one in remaining:
             await do(one)
 
-    await asyncio.gather(*(limited(one) for one in numbers))
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(at_once):
+            tasks.create_task(work())
 
 
-def _named(kind: str, name: str, spec: Object) -> Object:
-    return {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": spec,
-    }
-
-
-def _bundle(number: int) -> BundleDirectory:
-    name, labels = f"p{number}.v1.0.0", {"app": f"d{number}"}
-    pod = {"containers": [{"name": "main", "image": "example.com/x:1"}]}
-    deployment = {
-        "name": f"d{number}",
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
-    csv = _named(CLUSTER_SERVICE_VERSIONS.kind, name, {})
-    del csv["metadata"]["namespace"]
-    csv["spec"] = {
-        "displayName": name,
-        "version": "1.0.0",
-        "installModes": [{"type": "OwnNamespace", "supported": True}],
-        "install": {"strategy": "deployment", "spec": {"deployments": [deployment]}},
-    }
-    return BundleDirectory(
-        directory="",
-        package=f"p{number}",
-        channels=("c",),
-        default_channel="c",
-        name=name,
-        version=Version(1, 0, 0),
-        replaces="",
-        skips=(),
-        skip_range="",
-        objects=(csv,),
-    )
+def _megabytes(process: int | str) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from quarterdeck.delivery.declaration import (
     Local,
     LocalObjects,
     PolicyRule,
+    SeldomUsed,
 )
 
 _KINDS = "quarterdeck.api.operators_v1alpha1"
@@ -21,7 +22,8 @@ OPERATOR = Declaration(
     namespace="openshift-operator-lifecycle-manager",
     account="subscription-operator",
     cluster_operator="operator-lifecycle-manager",
-    delivery=Deployed(replicas=1),
+    capability="OperatorLifecycleManager",
+    delivery=Deployed(replicas=1, priority_class="system-cluster-critical"),
     kinds=(
         f"{_KINDS}:SUBSCRIPTIONS",
         f"{_KINDS}:CLUSTER_SERVICE_VERSIONS",
@@ -51,5 +53,38 @@ OPERATOR = Declaration(
         ),
         # An OperatorGroup can name the account as which operators are installed.
         PolicyRule(group="", resources=("serviceaccounts",), verbs=("impersonate",)),
+    ),
+    seldom_used=(
+        SeldomUsed(
+            group="",
+            resource="serviceaccounts",
+            verbs=("delete",),
+            why="a ClusterServiceVersion that is changed in place may need an account no more",
+        ),
+        SeldomUsed(
+            group="apps",
+            resource="deployments",
+            verbs=("delete",),
+            why="a version may have no Deployment of a name that the one before had, or another "
+            "selector, which cannot be changed",
+        ),
+        SeldomUsed(
+            group="operators.coreos.com",
+            resource="installplans",
+            verbs=("patch",),
+            why="a plan that waits is approved when its Subscription becomes Automatic",
+        ),
+        SeldomUsed(
+            group="operators.coreos.com",
+            resource="installplans",
+            verbs=("delete",),
+            why="a plan is deleted when its version is no longer the next one, or its result gone",
+        ),
+        SeldomUsed(
+            group="",
+            resource="serviceaccounts",
+            verbs=("impersonate",),
+            why="only an OperatorGroup that names an account has operators installed as it",
+        ),
     ),
 )

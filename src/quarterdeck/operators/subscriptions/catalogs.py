@@ -23,7 +23,7 @@ from quarterdeck.operators.subscriptions.catalog.files import (
     directory_files,
 )
 from quarterdeck.operators.subscriptions.catalog.load import load
-from quarterdeck.operators.subscriptions.catalog.model import Catalog, Loaded
+from quarterdeck.operators.subscriptions.catalog.model import Catalog, LoadedCatalog
 from quarterdeck.operators.subscriptions.settings import Settings
 from quarterdeck.status import set_condition
 
@@ -147,7 +147,9 @@ class Catalogs:
         fingerprint = await asyncio.to_thread(fingerprint_of, path)
         return await self._loaded(key, fingerprint, lambda: load(directory_files(path)))
 
-    async def _loaded(self, key: Key, fingerprint: str, read: Callable[[], Loaded]) -> CatalogState:
+    async def _loaded(
+        self, key: Key, fingerprint: str, read: Callable[[], LoadedCatalog]
+    ) -> CatalogState:
         known = self._states.get(key)
         if known is not None and known.fingerprint == fingerprint and known.reason != TOO_LARGE:
             return known

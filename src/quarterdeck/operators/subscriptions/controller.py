@@ -11,18 +11,20 @@ from quarterdeck.api.operators_v1alpha1 import (
     SUBSCRIPTIONS,
     CatalogSource,
     ClusterServiceVersion,
+    InstallPlan,
 )
 from quarterdeck.controller import Manager, Watch
+from quarterdeck.controller.metadata import controller_of
 from quarterdeck.operators.subscriptions.catalogs import Catalogs
 from quarterdeck.operators.subscriptions.group_status import add_group_status
 from quarterdeck.operators.subscriptions.install.controller import Installer
 from quarterdeck.operators.subscriptions.install.reports import ConfigReports
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import OURS, Impersonated, writers_of
-from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, namespace_of
+from quarterdeck.operators.subscriptions.names import REPLACES, SUBSCRIPTION, namespace_of
 from quarterdeck.operators.subscriptions.plans import Plans
 from quarterdeck.operators.subscriptions.settings import Settings
-from quarterdeck.operators.subscriptions.subscribe import Subscriber
+from quarterdeck.operators.subscriptions.subscribe import Subscriber, package_index
 from quarterdeck.status import Report, Reporter, all_of, degraded, failing, standard_conditions
 
 CLUSTER_OPERATOR = "operator-lifecycle-manager"
@@ -32,13 +34,22 @@ def setup(manager: Manager, settings: Settings) -> None:
     """Add the controllers of the operator, and its reporter."""
     by_namespace = {"namespace": namespace_of}
     sources = manager.objects(CATALOG_SOURCES, writes=["status"])
-    subscriptions = manager.objects(SUBSCRIPTIONS, indexes=by_namespace, writes=["status"])
+    subscriptions = manager.objects(
+        SUBSCRIPTIONS, indexes={**by_namespace, "package": package_index}, writes=["status"]
+    )
     plans = manager.objects(
-        INSTALL_PLANS, indexes=by_namespace, writes=["create", "patch", "delete", "status"]
+        INSTALL_PLANS,
+        indexes={**by_namespace, "owner": _owner_uid, "account": _with_account},
+        writes=["create", "patch", "delete", "status"],
     )
     csvs = manager.objects(
         CLUSTER_SERVICE_VERSIONS,
-        indexes={**by_namespace, "subscription": _subscription_of},
+        indexes={
+            **by_namespace,
+            "subscription": _subscription_of,
+            "replaces": _replaced_by,
+            "account": _with_account,
+        },
         writes=["create", "patch", "delete", "status", "finalizer"],
     )
     groups = manager.objects(OPERATOR_GROUPS, indexes=by_namespace, writes=["status"])
@@ -102,5 +113,22 @@ def report(sources: list[CatalogSource]) -> Report:
 
 
 def _subscription_of(csv: ClusterServiceVersion) -> list[str]:
-    name = csv.metadata.annotations.get(SUBSCRIPTION)
+    return _named_in(csv, SUBSCRIPTION)
+
+
+def _replaced_by(csv: ClusterServiceVersion) -> list[str]:
+    return _named_in(csv, REPLACES)
+
+
+def _named_in(csv: ClusterServiceVersion, annotation: str) -> list[str]:
+    name = csv.metadata.annotations.get(annotation)
     return [f"{csv.metadata.namespace}/{name}"] if name else []
+
+
+def _with_account(obj: ClusterServiceVersion | InstallPlan) -> list[str]:
+    return [obj.metadata.namespace] if obj.status.installed_as else []
+
+
+def _owner_uid(plan: InstallPlan) -> list[str]:
+    owner = controller_of(plan)
+    return [owner.uid] if owner else []

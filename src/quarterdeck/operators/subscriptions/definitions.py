@@ -24,7 +24,7 @@ class CannotInstall(Exception):  # noqa: N818 - reads as what it is
     """Why a plan cannot be carried out, for people."""
 
 
-class Definitions:
+class DefinitionWriter:
     """Checks and writes the definitions of bundles."""
 
     def __init__(

@@ -9,6 +9,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     CLUSTER_SERVICE_VERSIONS,
     INSTALL_PLANS,
     SUBSCRIPTIONS,
+    UPGRADE_WARNING,
     ClusterServiceVersion,
     Subscription,
 )
@@ -24,7 +25,6 @@ from quarterdeck.operators.subscriptions.install.desired import (
 from quarterdeck.operators.subscriptions.install.targets import accounts_of
 from quarterdeck.operators.subscriptions.render import CannotRender, Rendering, rendered
 from quarterdeck.operators.subscriptions.resolve import current_csv
-from quarterdeck.operators.subscriptions.subscription_status import UPGRADE_WARNING
 from quarterdeck.status import find_condition
 
 FIELD_MANAGER = "quarterdeck-subscriptions"
@@ -109,11 +109,11 @@ async def approve(client: Client, namespace: str, name: str) -> Approval:
 async def installed_rendering(client: Client, namespace: str, name: str) -> Rendering:
     """The Deployments of the installed version, with the origin of each field."""
     subscription = await client.get(SUBSCRIPTIONS, name, namespace)
-    installed = await _installed(client, subscription)
+    installed = await installed_version(client, subscription)
     return rendered(subscription, installed.csv, installed.proxy, installed.target)
 
 
-class _Installed(msgspec.Struct, frozen=True, kw_only=True):
+class InstalledVersion(msgspec.Struct, frozen=True, kw_only=True):
     """What the Deployments of a Subscription follow from."""
 
     csv: ClusterServiceVersion
@@ -121,7 +121,8 @@ class _Installed(msgspec.Struct, frozen=True, kw_only=True):
     proxy: dict[str, str]
 
 
-async def _installed(client: Client, subscription: Subscription) -> _Installed:
+async def installed_version(client: Client, subscription: Subscription) -> InstalledVersion:
+    """The installed version with its target and proxy; `CannotRender` if nothing is installed."""
     namespace = subscription.metadata.namespace
     csvs = (await client.list(CLUSTER_SERVICE_VERSIONS, namespace)).items
     csv = current_csv(subscription, csvs)
@@ -140,7 +141,7 @@ async def _installed(client: Client, subscription: Subscription) -> _Installed:
         proxy = proxy_variables(await client.get(PROXIES, "cluster"))
     except NotFound:
         proxy = {}
-    return _Installed(csv=csv, target=target, proxy=dict(proxy))
+    return InstalledVersion(csv=csv, target=target, proxy=dict(proxy))
 
 
 async def difference(client: Client, subscription: Subscription) -> list[DeploymentDifference]:
@@ -149,7 +150,7 @@ async def difference(client: Client, subscription: Subscription) -> list[Deploym
     The version is the one that is installed.
     """
     namespace = subscription.metadata.namespace
-    installed = await _installed(client, subscription)
+    installed = await installed_version(client, subscription)
     found = []
     for one in named_deployments(installed.csv):
         result = merged(

@@ -22,6 +22,8 @@ SUBSCRIPTION = "quarterdeck.dev/subscription"
 """On a ClusterServiceVersion: the Subscription that installed it."""
 REPLACES = "quarterdeck.dev/replaces"
 """On a ClusterServiceVersion: the one that was installed before."""
+SERVICES = "quarterdeck.dev/services"
+"""On a ClusterServiceVersion: the Services of its bundle, packed."""
 PACKAGE = "quarterdeck.dev/package"
 PACKAGE_VERSION = "quarterdeck.dev/package-version"
 """On a CustomResourceDefinition: the package and version that brought it."""
@@ -77,6 +79,17 @@ def owner_labels(csv: ClusterServiceVersion) -> dict[str, str]:
         OWNER: label_value(csv.metadata.name),
         OWNER_NAMESPACE: csv.metadata.namespace,
     }
+
+
+def owner_index(obj: Object) -> list[str]:
+    """The ClusterServiceVersion in the labels of an object, for an index."""
+    labels = obj["metadata"].get("labels") or {}
+    return [f"{labels.get(OWNER_NAMESPACE)}/{labels[OWNER]}"] if OWNER in labels else []
+
+
+def owner_value(csv: ClusterServiceVersion) -> str:
+    """The value under which the index of owners has what belongs to a ClusterServiceVersion."""
+    return f"{csv.metadata.namespace}/{label_value(csv.metadata.name)}"
 
 
 def owned_selector(csv: ClusterServiceVersion) -> LabelSelector:

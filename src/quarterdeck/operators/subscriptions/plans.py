@@ -1,8 +1,9 @@
 """The controller of InstallPlans: installs the bundle of an approved plan.
 
 All checks come first, so that a plan that cannot be carried out changes nothing. Then follow the
-definitions, the ClusterServiceVersion and the Services; each step can be repeated after a crash.
-The definitions are written by the operator, all else as the account of the OperatorGroup.
+definitions and the ClusterServiceVersion; each step can be repeated after a crash. The definitions
+are written by the operator, all else as the account of the OperatorGroup. The Services are recorded
+in the ClusterServiceVersion, whose controller creates them.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,14 +32,16 @@ from quarterdeck.operators.subscriptions.catalog.installable import (
     installable,
 )
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
-from quarterdeck.operators.subscriptions.definitions import CannotInstall, Definitions
+from quarterdeck.operators.subscriptions.definitions import CannotInstall, DefinitionWriter
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target
-from quarterdeck.operators.subscriptions.install.desired import desired_service, without_nulls
+from quarterdeck.operators.subscriptions.install.desired import without_nulls
+from quarterdeck.operators.subscriptions.install.services import services_record
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
 from quarterdeck.operators.subscriptions.names import (
     MANAGED,
     REPLACES,
+    SERVICES,
     SUBSCRIPTION,
     owner_of,
     without_reserved,
@@ -72,7 +75,7 @@ class Plans:
         self._plans = plans
         self._subscriptions = subscriptions
         self._csvs = writers.csvs
-        self._definitions = Definitions(definitions, writers.csvs, manager.home.namespace)
+        self._definitions = DefinitionWriter(definitions, writers.csvs, manager.home.namespace)
         self._find_bundle = find_bundle
         watches = [Watch(plans), Watch(targets.groups, self._of_namespace)]
         self.controller = Controller("install-plan", self._reconcile, watches, workers=4)
@@ -134,11 +137,8 @@ class Plans:
         await self._rehearse(wanted, content, bundle, source, writers)
         for one in content.definitions:
             await self._definitions.ensure(one, bundle, source)
-        csv = self._csvs.get(key)
-        if csv is None:
-            csv = await writers.csvs.create(wanted)
-        for service in content.services:
-            await writers.services.ensure(desired_service(csv, service))
+        if self._csvs.get(key) is None:
+            await writers.csvs.create(wanted)
         return True
 
     async def _remember(self, plan: InstallPlan, target: Target) -> None:
@@ -227,6 +227,11 @@ def desired_csv(
     }
     if plan.spec.replaces:
         annotations[REPLACES] = plan.spec.replaces
+    if content.services:
+        record = services_record(content.services)
+        if record is None:
+            raise CannotInstall("the Services of the bundle are too long; make them shorter")
+        annotations[SERVICES] = record
     return {
         "metadata": {
             "name": meta["name"],

@@ -1,6 +1,6 @@
 """The Deployments that a Subscription gives, without a cluster. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -96,8 +96,3 @@ def rendered(
         deployments=tuple(made),
         faults=tuple(dict.fromkeys(map(str, faults))),
     )
-
-
-def changed_origins(origins: Sequence[Origin]) -> list[Origin]:
-    """The origins of fields that do not come from the ClusterServiceVersion."""
-    return [one for one in origins if one.source != "CSV"]

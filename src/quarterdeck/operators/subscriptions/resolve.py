@@ -29,19 +29,22 @@ from quarterdeck.versions import parse_version
 APPROVALS = ("", "Automatic", "Manual")
 
 
-class Observed(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedSubscription(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision is made from."""
 
     subscription: Subscription
     siblings: Sequence[Subscription]
-    """The other Subscriptions of the namespace."""
+    """The other Subscriptions of the namespace; if it has a version, those for its package."""
     csvs: Sequence[ClusterServiceVersion]
-    """The ClusterServiceVersions of the namespace, without those that are being deleted."""
+    """The ClusterServiceVersions of the Subscription; all of the namespace if it has none.
+
+    Without those that are being deleted.
+    """
     catalogs: Mapping[Key, Catalog | None]
     """The catalogs that the Subscription may use; None for one that cannot be used."""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class ResolveFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing is installed or updated."""
 
     reason: str
@@ -50,7 +53,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the cause is the catalog."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class InstallStep(msgspec.Struct, frozen=True, kw_only=True):
     """The bundle to install next."""
 
     source: Key
@@ -67,23 +70,23 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The ClusterServiceVersion of the Subscription that no other one replaces."""
     adopt: ClusterServiceVersion | None = None
     """A ClusterServiceVersion without a Subscription, which this one takes over."""
-    step: Step | None = None
-    following: Step | None = None
+    step: InstallStep | None = None
+    following: InstallStep | None = None
     """The step, also while it waits: somebody can approve its plan meanwhile."""
-    failure: Failure | None = None
+    failure: ResolveFailure | None = None
     at_head: bool = False
     waits: bool = False
     """Whether there is an update, but the installed version does not work at the moment."""
 
 
-def decide(seen: Observed) -> Decision:
+def decide(seen: ObservedSubscription) -> Decision:
     """What the Subscription installs next."""
     current = current_csv(seen.subscription, seen.csvs)
     failure = _invalid(seen) or _duplicate(seen)
     if failure is not None:
         return Decision(current=current, failure=failure)
     found = _found_catalog(seen)
-    if isinstance(found, Failure):
+    if isinstance(found, ResolveFailure):
         return Decision(current=current, failure=found)
     source, catalog = found
     package = catalog.packages[seen.subscription.spec.package_name]
@@ -91,7 +94,9 @@ def decide(seen: Observed) -> Decision:
     if channel is None:
         known = ", ".join(sorted(package.channels))
         message = f"spec.channel: {seen.subscription.spec.channel!r}: use one of {known}"
-        return Decision(current=current, failure=Failure(reason="ChannelNotFound", message=message))
+        return Decision(
+            current=current, failure=ResolveFailure(reason="ChannelNotFound", message=message)
+        )
     if current is None:
         return _first(seen, source, package.bundles, channel)
     return _next(current, source, package.bundles, channel)
@@ -108,15 +113,15 @@ def current_csv(
     return max(latest, key=lambda one: str(one.metadata.creation_timestamp), default=None)
 
 
-def _invalid(seen: Observed) -> Failure | None:
+def _invalid(seen: ObservedSubscription) -> ResolveFailure | None:
     approval = seen.subscription.spec.install_plan_approval or ""
     if approval in APPROVALS:
         return None
     message = f"spec.installPlanApproval: {approval!r}: use Automatic or Manual"
-    return Failure(reason="InvalidSpec", message=message)
+    return ResolveFailure(reason="InvalidSpec", message=message)
 
 
-def _duplicate(seen: Observed) -> Failure | None:
+def _duplicate(seen: ObservedSubscription) -> ResolveFailure | None:
     def age(one: Subscription) -> tuple[str, str]:
         return (str(one.metadata.creation_timestamp), one.metadata.name)
 
@@ -132,10 +137,10 @@ def _duplicate(seen: Observed) -> Failure | None:
         f"the Subscription {min(older)} is for the package {package} in this namespace already; "
         "delete one of the two"
     )
-    return Failure(reason="DuplicateSubscription", message=message)
+    return ResolveFailure(reason="DuplicateSubscription", message=message)
 
 
-def _found_catalog(seen: Observed) -> tuple[Key, Catalog] | Failure:
+def _found_catalog(seen: ObservedSubscription) -> tuple[Key, Catalog] | ResolveFailure:
     spec = seen.subscription.spec
     package = spec.package_name
     usable = {key: one for key, one in seen.catalogs.items() if one is not None}
@@ -151,25 +156,25 @@ def _found_catalog(seen: Observed) -> tuple[Key, Catalog] | Failure:
         message = (
             f"several CatalogSources have the package {package}: {names}; name one in spec.source"
         )
-        return Failure(reason="AmbiguousSource", message=message)
+        return ResolveFailure(reason="AmbiguousSource", message=message)
     broken = sorted(str(key) for key, one in seen.catalogs.items() if one is None)
     if broken:
         message = f"the CatalogSource cannot be used: {', '.join(broken)}; see its status"
-        return Failure(reason="CatalogSourceUnusable", message=message, unhealthy=True)
+        return ResolveFailure(reason="CatalogSourceUnusable", message=message, unhealthy=True)
     if not seen.catalogs:
         wanted = f"no CatalogSource {spec.source}" if spec.source else "no CatalogSource"
         where = "in this namespace or that of the operator"
         message = (
             f"there is {wanted} {where}; create it, or correct spec.source and spec.sourceNamespace"
         )
-        return Failure(reason="CatalogSourceMissing", message=message, unhealthy=True)
+        return ResolveFailure(reason="CatalogSourceMissing", message=message, unhealthy=True)
     names = ", ".join(str(key) for key in sorted(seen.catalogs))
     message = f"no package {package} in {names}; correct spec.name"
-    return Failure(reason="PackageNotFound", message=message)
+    return ResolveFailure(reason="PackageNotFound", message=message)
 
 
 def _first(
-    seen: Observed, source: Key, bundles: Mapping[str, Bundle], channel: Channel
+    seen: ObservedSubscription, source: Key, bundles: Mapping[str, Bundle], channel: Channel
 ) -> Decision:
     known = {one.metadata.name: one for one in seen.csvs}
     orphans = [known[entry.name] for entry in channel.entries if entry.name in known]
@@ -179,7 +184,9 @@ def _first(
         if owner in names or owner is None:
             by = f"the Subscription {owner}" if owner else "somebody else"
             message = f"the ClusterServiceVersion {orphan.metadata.name} belongs to {by}"
-            return Decision(failure=Failure(reason="ClusterServiceVersionOwned", message=message))
+            return Decision(
+                failure=ResolveFailure(reason="ClusterServiceVersionOwned", message=message)
+            )
     if orphans:
         replaced = {one.metadata.annotations.get(REPLACES) for one in orphans}
         latest = [one for one in orphans if one.metadata.name not in replaced]
@@ -188,7 +195,7 @@ def _first(
     if entry is None or entry.name not in bundles:
         name = seen.subscription.spec.starting_csv
         message = f"spec.startingCSV: {name!r}: the channel {channel.name} does not have it"
-        return Decision(failure=Failure(reason="StartingCSVNotFound", message=message))
+        return Decision(failure=ResolveFailure(reason="StartingCSVNotFound", message=message))
     return _step(None, source, bundles[entry.name])
 
 
@@ -209,7 +216,9 @@ def _step(current: ClusterServiceVersion | None, source: Key, bundle: Bundle) ->
     content = installable(bundle)
     if isinstance(content, NotInstallable):
         message = f"{bundle.name} cannot be installed here: {content.why}"
-        return Decision(current=current, failure=Failure(reason="NotInstallable", message=message))
+        return Decision(
+            current=current, failure=ResolveFailure(reason="NotInstallable", message=message)
+        )
     replaces = current.metadata.name if current else ""
-    step = Step(source=source, bundle=bundle, content=content, replaces=replaces)
+    step = InstallStep(source=source, bundle=bundle, content=content, replaces=replaces)
     return Decision(current=current, step=step, following=step)

@@ -1,6 +1,6 @@
 """The controller of Subscriptions: decides the next version, and writes its InstallPlan."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1alpha1 import (
@@ -11,15 +11,24 @@ from quarterdeck.api.operators_v1alpha1 import (
     Subscription,
 )
 from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, Watch, to_owner
-from quarterdeck.controller.metadata import controller_of, key_of, owned_by
+from quarterdeck.controller.metadata import key_of, owned_by
+from quarterdeck.controller.watch import spec_changed
 from quarterdeck.kube import AlreadyExists
 from quarterdeck.operators.subscriptions.announce import faults_changed, record
 from quarterdeck.operators.subscriptions.catalog.model import Bundle, Catalog
 from quarterdeck.operators.subscriptions.catalogs import Catalogs
 from quarterdeck.operators.subscriptions.install.reports import ConfigReports
 from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, plan_name
-from quarterdeck.operators.subscriptions.resolve import Decision, Observed, Step, decide
-from quarterdeck.operators.subscriptions.subscription_status import Progress, desired_status
+from quarterdeck.operators.subscriptions.resolve import (
+    Decision,
+    InstallStep,
+    ObservedSubscription,
+    decide,
+)
+from quarterdeck.operators.subscriptions.subscription_status import (
+    SubscriptionProgress,
+    desired_status,
+)
 
 
 class Subscriber:
@@ -43,9 +52,10 @@ class Subscriber:
         self._reports = reports
         self._catalogs = catalogs
         watches = [
-            Watch(subscriptions, self._with_siblings),
+            Watch(subscriptions),
+            Watch(subscriptions, self._siblings, spec_changed),
             Watch(plans, to_owner(SUBSCRIPTIONS)),
-            Watch(csvs, self._of_csv),
+            Watch(csvs, self._of_csv, csv_changed),
         ]
         self.controller = Controller("subscription", self._reconcile, watches, workers=8)
         manager.add(self.controller)
@@ -55,12 +65,10 @@ class Subscriber:
         for subscription in self._subscriptions.all():
             self.controller.wake(key_of(subscription))
 
-    def _with_siblings(self, subscription: Subscription) -> Iterable[Key]:
-        """The Subscription, and the others for the same package in its namespace."""
-        same = self._subscriptions.by_index("namespace", subscription.metadata.namespace)
-        package = subscription.spec.package_name
-        others = [key_of(one) for one in same if one.spec.package_name == package]
-        return {key_of(subscription), *others}
+    def _siblings(self, subscription: Subscription) -> Iterable[Key]:
+        """The Subscriptions for the same package in the namespace."""
+        (value,) = package_index(subscription)
+        return [key_of(one) for one in self._subscriptions.by_index("package", value)]
 
     def _of_csv(self, csv: ClusterServiceVersion) -> Iterable[Key]:
         """The Subscription of a CSV; all of the namespace if it has none, or is being deleted.
@@ -80,17 +88,7 @@ class Subscriber:
         catalogs = self._catalogs_for(subscription)
         if catalogs is None:
             return DONE  # A catalog is not read yet; that wakes the key.
-        namespace = key.namespace
-        siblings = self._subscriptions.by_index("namespace", namespace)
-        csvs = self._csvs.by_index("namespace", namespace)
-        decision = decide(
-            Observed(
-                subscription=subscription,
-                siblings=[one for one in siblings if one.metadata.name != key.name],
-                csvs=[one for one in csvs if one.metadata.deletion_timestamp is None],
-                catalogs=catalogs,
-            )
-        )
+        decision = decide(self._observed(subscription, catalogs))
         if decision.adopt is not None:
             annotations = {SUBSCRIPTION: key.name}
             await self._csvs.patch(decision.adopt, {"metadata": {"annotations": annotations}})
@@ -98,13 +96,29 @@ class Subscriber:
         plan = await self._plan(subscription, decision)
         current = decision.current
         report = self._reports.get(key_of(current)) if current is not None else None
-        progress = Progress(decision=decision, plan=plan, report=report)
+        progress = SubscriptionProgress(decision=decision, plan=plan, report=report)
         status = desired_status(subscription, progress, self._manager.now())
         if await self._subscriptions.set_status(subscription, status):
             before = subscription.status.conditions
             changes = faults_changed(before, status.conditions, harmless=["InstallPlanPending"])
             record(self._manager.events, subscription, changes, "Reconcile")
         return DONE
+
+    def _observed(
+        self, subscription: Subscription, catalogs: Mapping[Key, Catalog | None]
+    ) -> ObservedSubscription:
+        key = key_of(subscription)
+        siblings = self._subscriptions.by_index("package", *package_index(subscription))
+        csvs = _kept(self._csvs.by_index("subscription", str(key)))
+        if not csvs:
+            siblings = self._subscriptions.by_index("namespace", key.namespace)
+            csvs = _kept(self._csvs.by_index("namespace", key.namespace))
+        return ObservedSubscription(
+            subscription=subscription,
+            siblings=[one for one in siblings if one.metadata.name != key.name],
+            csvs=csvs,
+            catalogs=catalogs,
+        )
 
     def _catalogs_for(self, subscription: Subscription) -> dict[Key, Catalog | None] | None:
         """The catalogs that the Subscription may use; None if one is not read yet."""
@@ -131,13 +145,9 @@ class Subscriber:
         return source.namespace in namespaces and spec.source in (None, "", source.name)
 
     def _own_plans(self, subscription: Subscription) -> list[InstallPlan]:
-        same = self._plans.by_index("namespace", subscription.metadata.namespace)
-        found = []
-        for plan in same:
-            owner = controller_of(plan)
-            if owner and owner.uid == subscription.metadata.uid:
-                found.append(plan)
-        return found
+        meta = subscription.metadata
+        found = self._plans.by_index("owner", meta.uid)
+        return [plan for plan in found if plan.metadata.namespace == meta.namespace]
 
     async def _plan(self, subscription: Subscription, decision: Decision) -> InstallPlan | None:
         """The InstallPlan of the next step, or of the installed version; others are removed."""
@@ -147,7 +157,11 @@ class Subscriber:
         # While nothing can be decided, or the installed version does not work, plans stay.
         keeps = decision.failure is not None or decision.waits
         last: InstallPlan | None = None
-        for plan in self._own_plans(subscription):
+        plans = self._own_plans(subscription)
+        for plan in plans:
+            if is_being_completed(plan, installed):
+                return plan  # It wakes the key; a later step would take it for an old one.
+        for plan in plans:
             is_done = plan.status.phase == "Complete"
             is_current = plan.spec.cluster_service_version_names[:1] == (installed,)
             if plan.metadata.name == wanted:
@@ -166,7 +180,7 @@ class Subscriber:
         return await self._created(subscription, step, wanted)
 
     async def _created(
-        self, subscription: Subscription, step: Step, name: str
+        self, subscription: Subscription, step: InstallStep, name: str
     ) -> InstallPlan | None:
         try:
             return await self._plans.create(desired_plan(subscription, step, name))
@@ -201,7 +215,39 @@ class Subscriber:
         return f"the CatalogSource {source} does not have {name} as it was when this was planned"
 
 
-def _wanted_name(subscription: Subscription, step: Step) -> str:
+def package_index(subscription: Subscription) -> list[str]:
+    """The namespace and package of a Subscription, for an index."""
+    return [f"{subscription.metadata.namespace}/{subscription.spec.package_name}"]
+
+
+def is_being_completed(plan: InstallPlan, installed: str) -> bool:
+    """Whether the version of the plan is there, and only the plan does not say so yet."""
+    return (
+        plan.spec.cluster_service_version_names[:1] == (installed,)
+        and plan.spec.approved
+        and plan.status.phase not in ("Complete", "Failed")
+    )
+
+
+def csv_changed(old: ClusterServiceVersion | None, new: ClusterServiceVersion | None) -> bool:
+    """Whether a change of a ClusterServiceVersion counts for its Subscription."""
+    if old is None or new is None or spec_changed(old, new):
+        return True
+    was, now = (
+        (old.metadata.annotations, old.status.phase),
+        (
+            new.metadata.annotations,
+            new.status.phase,
+        ),
+    )
+    return was != now
+
+
+def _kept(csvs: Iterable[ClusterServiceVersion]) -> list[ClusterServiceVersion]:
+    return [one for one in csvs if one.metadata.deletion_timestamp is None]
+
+
+def _wanted_name(subscription: Subscription, step: InstallStep) -> str:
     meta = subscription.metadata
     bundle = step.bundle
     return plan_name(
@@ -214,7 +260,7 @@ def _wanted_name(subscription: Subscription, step: Step) -> str:
     )
 
 
-def desired_plan(subscription: Subscription, step: Step, name: str) -> Object:
+def desired_plan(subscription: Subscription, step: InstallStep, name: str) -> Object:
     """The InstallPlan of a step; it is approved unless the Subscription asks for approval."""
     manual = subscription.spec.install_plan_approval == "Manual"
     spec: Object = {

@@ -7,6 +7,7 @@ import msgspec
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.operators_v1alpha1 import (
+    UPGRADE_WARNING,
     ConfigEntry,
     InstallPlan,
     InstallPlanReference,
@@ -25,12 +26,11 @@ from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.install.desired import named_deployments
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport
 from quarterdeck.operators.subscriptions.resolve import Decision
-from quarterdeck.status import find_condition, set_condition
+from quarterdeck.status import set_condition
 from quarterdeck.status.conditions import remove_conditions
 
 CONFIG_FAILURE = "ConfigFailure"
 SELECTOR_FAILURE = "PodConfigSelectorFailure"
-UPGRADE_WARNING = "UpgradeConfigWarning"
 OWN_TYPES = (
     "ResolutionFailed",
     "CatalogSourcesUnhealthy",
@@ -44,7 +44,7 @@ Wanted = tuple[str, str, str]
 """Type, reason and message of a condition that is True."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a Subscription after a reconcile."""
 
     decision: Decision
@@ -55,7 +55,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def desired_status(
-    subscription: Subscription, progress: Progress, now: datetime
+    subscription: Subscription, progress: SubscriptionProgress, now: datetime
 ) -> SubscriptionStatus:
     """The status of the Subscription."""
     decision, plan = progress.decision, progress.plan
@@ -97,7 +97,7 @@ def desired_status(
     )
 
 
-def _is_judged(subscription: Subscription, progress: Progress) -> bool:
+def _is_judged(subscription: Subscription, progress: SubscriptionProgress) -> bool:
     """Whether the installer has looked at this config, with the installed version."""
     if progress.decision.current is None:
         return True
@@ -127,7 +127,7 @@ def _reference(plan: InstallPlan | None) -> InstallPlanReference | None:
     )
 
 
-def _conditions(subscription: Subscription, progress: Progress) -> Iterator[Wanted]:
+def _conditions(subscription: Subscription, progress: SubscriptionProgress) -> Iterator[Wanted]:
     decision, plan, report = progress.decision, progress.plan, progress.report
     if (failure := decision.failure) is not None:
         yield "ResolutionFailed", failure.reason, failure.message
@@ -183,9 +183,3 @@ def upgrade_warnings(
 
 def _faults(config: Sequence[ConfigEntry], deployments: Sequence[NamedDeployment]) -> list[object]:
     return [fault for one in deployments for fault in config_faults(merged(one, config), config)]
-
-
-def is_true(subscription: Subscription, type_: str) -> bool:
-    """Whether the Subscription has this condition, and it is True."""
-    found = find_condition(subscription.status.conditions, type_)
-    return found is not None and found.status == "True"

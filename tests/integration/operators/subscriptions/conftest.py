@@ -33,17 +33,24 @@ def write_catalog(directory: Path, bundles: list[BundleDirectory]) -> None:
         path.write_text("\n".join(map(json.dumps, entries)))
 
 
+RealBundle = Callable[[str], BundleDirectory]
+
+
 @pytest.fixture(scope="session")
-def real_bundles() -> dict[str, BundleDirectory]:
-    """The real bundles, by name."""
+def real_bundle() -> RealBundle:
+    """Gives a real bundle by its name; it takes seconds to read all of them."""
     if not FIXTURES.is_dir():
         pytest.skip("the bundles are not beside this clone")
-    found = {}
-    for directory in bundle_directories([FIXTURES / "bundles"]):
-        made = read_bundle(directory)
+    directories = {one.name: one for one in bundle_directories([FIXTURES / "bundles"])}
+
+    def read(name: str) -> BundleDirectory:
+        version = name.partition(".")[2].removeprefix("v")
+        made = read_bundle(directories[version])
         assert isinstance(made, BundleDirectory), made
-        found[made.name] = made
-    return found
+        assert made.name == name
+        return made
+
+    return read
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,12 @@
 """The config of a Subscription on a real API server: applied, healed, refused, taken back."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.operators.subscriptions.bundles import bundle, deployment
+from tests.integration.operators.subscriptions.bundles import bundle, deployment, service
 from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, write_catalog
 
 from quarterdeck.api.meta import Object
@@ -20,8 +21,9 @@ USER = "system:serviceaccount:openshift-operator-lifecycle-manager:subscription-
 
 @pytest.fixture
 def engine(cluster: Cluster, catalog_root: Path) -> Cluster:
-    """A catalog with one version of an operator with two Deployments."""
-    made = bundle(deployments=[deployment("engine"), deployment("helper")])
+    """A catalog with one version of an operator with two Deployments and a Service."""
+    both = [deployment("engine"), deployment("helper")]
+    made = bundle(deployments=both, services=(service("engine"),))
     write_catalog(catalog_root / cluster.namespace, [made])
     cluster.catalog_source(cluster.namespace)
     return cluster
@@ -76,25 +78,34 @@ def test_one_roll_out_for_an_install_with_config(engine: Cluster) -> None:
     }
     engine.apply(foreign)
     before = engine.get("deployment", "foreign")["spec"]
+    pod = {"containers": [{"name": "main", "image": "example.com/x:1"}]}
+    labels = {"app": "engine", "deployment": "engine"}
+    single = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "foreign", "labels": labels}}
+    alone = engine.apply({**single, "spec": pod})
     configure(engine, ARGS)
     engine.wait_phase("engine.v1.0.0")
-    pod = engine.get("deployment", "engine")["spec"]["template"]
-    assert pod["spec"]["containers"][0]["env"][-1] == {"name": "ARGS", "value": "-v=4"}
-    assert pod["metadata"]["annotations"]["olm.targetNamespaces"] == engine.namespace
+    template = engine.get("deployment", "engine")["spec"]["template"]
+    assert template["spec"]["containers"][0]["env"][-1] == {"name": "ARGS", "value": "-v=4"}
+    assert template["metadata"]["annotations"]["olm.targetNamespaces"] == engine.namespace
     assert "ARGS" not in engine.env("helper")
     sets = [
         one for one in engine.list("replicaset") if one["metadata"]["name"].startswith("engine")
     ]
     assert len(sets) == 1
     assert engine.get("deployment", "foreign")["spec"] == before
+    still = engine.get("pod", "foreign")
+    assert still["metadata"]["uid"] == alone["metadata"]["uid"]
+    assert still["metadata"]["labels"] == labels
+    assert "env" not in still["spec"]["containers"][0]
     status = engine.status("subscription", "engine")
     assert (status["installedCSV"], status["state"]) == ("engine.v1.0.0", "AtLatestKnown")
     assert status.get("conditions", []) == []
 
 
-def test_a_manual_edit_is_healed_and_a_deleted_subscription_takes_its_config_along(
+def test_what_is_edited_or_deleted_by_hand_is_restored_and_a_deletion_takes_all_along(
     engine: Cluster,
 ) -> None:
+    """The config goes with its Subscription, everything with the version; not the catalog."""
     configure(engine, ARGS)
     engine.wait_phase("engine.v1.0.0")
     containers = engine.get("deployment", "engine")["spec"]["template"]["spec"]["containers"]
@@ -103,14 +114,42 @@ def test_a_manual_edit_is_healed_and_a_deleted_subscription_takes_its_config_alo
     edited = engine.patch("deployment", "engine", {"spec": {"template": template}})
     assert edited["spec"]["template"]["spec"]["containers"][0]["env"][1]["value"] == "edited"
     eventually(lambda: env_is(engine, "ARGS", "-v=4"), "the edit is healed", LIMIT)
+    # Also when there is no catalog any more from which they came.
+    engine.delete("catalogsource", "catalog")
+    engine.wait_condition("engine", "ResolutionFailed")
+    made = {kind: engine.get(kind, "engine") for kind in ("service", "serviceaccount")}
+    made["role"] = engine.list("role")[0]
+    made["rolebinding"] = engine.list("rolebinding")[0]
+    engine.patch("service", "engine", {"spec": {"selector": {"app": "other"}}})
+    eventually(lambda: selected(engine, "engine") == "engine", "the Service is healed", LIMIT)
+    for kind, before in made.items():
+        engine.delete(kind, before["metadata"]["name"])
+    for kind, before in made.items():
+        eventually(partial(is_again, engine, kind, before), f"the {kind} is back", LIMIT)
+    assert selected(engine, "engine") == "engine"
     engine.delete("subscription", "engine")
     eventually(lambda: env_is(engine, "ARGS", None), "the config is gone", LIMIT)
     assert engine.find("csv", "engine.v1.0.0") is not None
     engine.delete("csv", "engine.v1.0.0")
     eventually(lambda: engine.find("deployment", "engine") is None, "no Deployment", LIMIT)
     eventually(lambda: engine.find("serviceaccount", "engine") is None, "no account", LIMIT)
+    eventually(lambda: engine.find("service", "engine") is None, "no Service", LIMIT)
     assert engine.list("role") == []
     assert engine.list("rolebinding") == []
+
+
+def selected(cluster: Cluster, service: str) -> str:
+    """The pods to which a Service leads, by their label `app`."""
+    found = cluster.find("service", service)
+    return str(found["spec"]["selector"]["app"]) if found is not None else ""
+
+
+def is_again(cluster: Cluster, kind: str, before: Object) -> bool:
+    """Whether there is another object of the name, with the same owner."""
+    found = (cluster.find(kind, before["metadata"]["name"]) or {"metadata": {}})["metadata"]
+    was = before["metadata"]
+    same = found.get("ownerReferences") == was["ownerReferences"]
+    return bool(same and found["uid"] != was["uid"])
 
 
 KEY = {"configMapKeyRef": {"name": "special-config", "key": "special.how"}}

@@ -7,12 +7,12 @@ from tests.integration.operators.subscriptions.bundles import bundle, deployment
 from tests.integration.operators.subscriptions.conftest import (
     LIMIT,
     Cluster,
+    RealBundle,
     publish,
     write_catalog,
 )
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.subscriptions.catalog.bundles import BundleDirectory
 from quarterdeck.testing.waiting import eventually
 
 EXAMPLE = """
@@ -60,11 +60,11 @@ def config_map(name: str, **data: str) -> Object:
 
 
 def test_the_first_example_of_the_document(
-    cluster: Cluster, catalog_root: Path, real_bundles: dict[str, BundleDirectory]
+    cluster: Cluster, catalog_root: Path, real_bundle: RealBundle
 ) -> None:
     """All fields of one entry, on the real etcd operator; each missing object is named first."""
     name = "etcdoperator.v0.9.4"
-    publish(cluster, catalog_root, real_bundles[name])
+    publish(cluster, catalog_root, real_bundle(name))
     (entry,) = yaml.safe_load(EXAMPLE)
     cluster.apply(
         {

@@ -1,5 +1,6 @@
 """Our own bundle on the node `this-machine`: the config is seen in the operator's process."""
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from tests.objects import note
 from tests.places import ROOT
 
 from quarterdeck.localcluster import ControlPlane
+from quarterdeck.localcluster.node.sandbox.entry import command_inside
+from quarterdeck.localcluster.node.sandbox.lookup import find_entry
 from quarterdeck.operators.subscriptions.catalog.bundles import (
     BundleDirectory,
     bundle_directories,
@@ -70,6 +73,9 @@ def test_debug_logs_by_a_config_entry(
     )
     cluster.apply(note("second", "hello"))
     this_machine.wait(lambda: debug_lines(this_machine, pod))
+    # The variable and the file as the container has them, not only as the Deployment says.
+    seen = 'echo "$ARGS"; cat /settings/motto'
+    assert inside(control_plane, this_machine, pod, seen) == "-v=4\nsteady"
 
     approve(cluster)
     cluster.wait_phase(NEW)
@@ -81,6 +87,19 @@ def test_debug_logs_by_a_config_entry(
     variables = cluster.env("sample-operator")
     assert variables["ARGS"]["value"] == "-v=4"
     assert variables["RELEASE_VERSION"]["value"] == "0.2.0"
+
+
+def inside(plane: ControlPlane, this_machine: ThisMachine, pod: str, script: str) -> str:
+    """What a script prints in the pod's container, entered as by `quarterdeck local exec`."""
+    kubectl = str(plane.binaries.kubectl)
+    entry = find_entry(plane.layout, kubectl, this_machine.namespace, pod, "")
+    words, variables = command_inside(entry, ["/bin/sh", "-c", script])
+    # Its orders are inherited descriptors.
+    done = subprocess.run(
+        words, env=variables, close_fds=False, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def approve(cluster: Cluster) -> None:

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, write_catalog
+from tests.integration.operators.subscriptions.conftest import (
+    LIMIT,
+    Cluster,
+    RealBundle,
+    write_catalog,
+)
 
-from quarterdeck.operators.subscriptions.catalog.bundles import BundleDirectory
 from quarterdeck.testing.waiting import eventually
 
 CONFIG = [{"env": [{"name": "ARGS", "value": "-v=4"}]}]
@@ -24,7 +28,7 @@ KEDA = ["2.16.0", "2.16.1", "2.17.0", "2.17.1", "2.17.2", "2.18.0"]
 def test_installed_configured_and_updated(
     cluster: Cluster,
     catalog_root: Path,
-    real_bundles: dict[str, BundleDirectory],
+    real_bundle: RealBundle,
     package: str,
     prefix: str,
     versions: list[str],
@@ -32,7 +36,7 @@ def test_installed_configured_and_updated(
 ) -> None:
     """One InstallPlan per hop; the config of the Subscription persists."""
     names = [f"{prefix}{version}" for version in versions]
-    write_catalog(catalog_root / cluster.namespace, [real_bundles[name] for name in names])
+    write_catalog(catalog_root / cluster.namespace, list(map(real_bundle, names)))
     cluster.catalog_source(cluster.namespace)
     cluster.subscribe(package, startingCSV=names[0], config=CONFIG)
     cluster.wait_phase(names[-1])

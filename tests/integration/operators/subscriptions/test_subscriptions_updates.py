@@ -1,6 +1,7 @@
 """Updates and installs: approval, warnings, conflicts, OperatorGroups."""
 
 import json
+import time
 from pathlib import Path
 
 from tests.integration.operators.subscriptions.bundles import (
@@ -19,7 +20,10 @@ from tests.integration.operators.subscriptions.conftest import (
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.bundles import catalog_entries
+from quarterdeck.testing.audit import requests_by
 from quarterdeck.testing.waiting import eventually
+
+USER = "system:serviceaccount:openshift-operator-lifecycle-manager:subscription-operator"
 
 ENTRY: Object = {
     "selector": {"matchLabels": {"app": "engine"}},
@@ -67,6 +71,8 @@ def test_conflicts_are_conditions_and_nothing_is_half_done(
     """Two Subscriptions to a package, a package that is not there, a definition of another."""
     group = f"{cluster.namespace}.example.com"
     shared = definition(group)
+    refused = deployment("refused")
+    refused["spec"]["selector"]["matchLabels"] = {"no": "pod"}
     publish(
         cluster,
         catalog_root,
@@ -79,6 +85,7 @@ def test_conflicts_are_conditions_and_nothing_is_half_done(
             required=({"name": f"others.{group}", "version": "v1", "kind": "Other"},),
         ),
         bundle("2.0.0", package="double"),
+        bundle("1.0.0", package="refused", account="refused", deployments=[refused]),
     )
     cluster.subscribe("engine")
     cluster.wait_phase("engine.v1.0.0")
@@ -103,6 +110,37 @@ def test_conflicts_are_conditions_and_nothing_is_half_done(
         in cluster.status("csv", "double.v2.0.0")["message"]
     )
     assert cluster.phase("engine.v1.0.0") == "Succeeded"
+    cluster.subscribe("refused")
+    cluster.wait_phase("refused.v1.0.0", "Failed")
+    cluster.subscribe("engine", config=[{"volumeMounts": [{"name": "no", "mountPath": "/no"}]}])
+    cluster.wait_condition("engine", "ConfigFailure", "no volume named no")
+    broken_and_quiet(cluster)
+
+
+def broken_and_quiet(cluster: Cluster) -> None:
+    """Nothing is tried again and again: what is refused has one more attempt in half a minute."""
+    log = cluster.control_plane.audit_log
+
+    def made() -> list[tuple[str, str, str]]:
+        mine = [one for one in requests_by(log, USER) if one.namespace == cluster.namespace]
+        return [(one.verb, one.resource, one.name) for one in mine if one.verb != "watch"]
+
+    time.sleep(1.0)  # What the last change caused is done, and logged.
+    before = len(made())
+    time.sleep(BROKEN_FOR)
+    assert len(made()[before:]) <= FEW, made()[before:]
+    # Nor at each change of something else: this wakes every controller for each of them.
+    for one in cluster.list("subscription"):
+        labels = {"labels": {"example.com/seen": "1"}}
+        cluster.patch("subscription", one["metadata"]["name"], {"metadata": labels})
+    time.sleep(1.0)
+    writes = [one for one in made()[before:] if one[0] != "create"]
+    assert len(writes) <= FEW, writes
+
+
+BROKEN_FOR = 4.0
+FEW = 6
+"""A refused create of a Deployment, and of a plan's dry run, may come once more at this time."""
 
 
 def test_a_foreign_definition_is_never_overwritten(cluster: Cluster, catalog_root: Path) -> None:

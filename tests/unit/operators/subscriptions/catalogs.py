@@ -6,7 +6,7 @@ from typing import Any
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.load import load
-from quarterdeck.operators.subscriptions.catalog.model import Loaded
+from quarterdeck.operators.subscriptions.catalog.model import LoadedCatalog
 
 
 def csv(name: str, version: str, **spec: Any) -> Object:
@@ -52,5 +52,5 @@ def entry(name: str, replaces: str = "", **more: Any) -> Object:
     return {"name": name, **({"replaces": replaces} if replaces else {}), **more}
 
 
-def loaded(*entries: Object) -> Loaded:
+def loaded(*entries: Object) -> LoadedCatalog:
     return load([("catalog.json", "\n".join(map(json.dumps, entries)))])

@@ -35,7 +35,7 @@ from quarterdeck.operators.subscriptions.catalog.files import (
 )
 from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
 from quarterdeck.operators.subscriptions.catalog.load import load
-from quarterdeck.operators.subscriptions.catalog.model import Finding
+from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 from quarterdeck.versions import parse_version
 
 THREE = [bundle("a", "1.0.0"), bundle("b", "1.1.0"), bundle("c", "2.0.0")]
@@ -355,7 +355,7 @@ def test_only_regular_files_of_the_directory_are_read(tmp_path: Path) -> None:
 
 
 def test_the_real_bundles() -> None:
-    """Each can be read; what cannot be installed on today's Kubernetes says why."""
+    """Each can be read, and knows what it replaces."""
     if not FIXTURES.is_dir():
         pytest.skip("the bundles are not beside this clone")
     found = {}
@@ -369,7 +369,7 @@ def test_the_real_bundles() -> None:
         "etcdoperator.v0.9.2": "etcdoperator.v0.9.0",
         "etcdoperator.v0.9.4": "etcdoperator.v0.9.2",
     }
-    assert isinstance(read_bundle(FIXTURES), Finding)
+    assert isinstance(read_bundle(FIXTURES), CatalogFinding)
 
 
 def test_a_file_that_is_no_yaml_is_named_with_its_line() -> None:

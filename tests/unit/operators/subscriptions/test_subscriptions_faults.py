@@ -16,7 +16,7 @@ from quarterdeck.operators.subscriptions.config.faults import (
 )
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.config.references import (
-    Reference,
+    ConfigReference,
     references,
     why_unresolved,
 )
@@ -96,7 +96,9 @@ def test_the_document_s_example_of_a_key_that_does_not_exist() -> None:
     ],
 )
 def test_references_to_keys(objects: dict[str, Object], resolved: bool) -> None:
-    reference = Reference(kind="ConfigMap", name="m", key="k", reason="EnvFailure", field="env[0]")
+    reference = ConfigReference(
+        kind="ConfigMap", name="m", key="k", reason="EnvFailure", field="env[0]"
+    )
     assert (why_unresolved(reference, lambda _kind, name: objects.get(name)) == "") is resolved
 
 

@@ -20,6 +20,7 @@ from tests.unit.operators.subscriptions.catalogs import (
 )
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
 from quarterdeck.cli.catalog import catalog as catalog_command
 from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
 from quarterdeck.operators.subscriptions.catalog.load import (
@@ -34,12 +35,14 @@ from quarterdeck.operators.subscriptions.catalogs import (
     MAX_OTHERS,
     too_large,
 )
-from quarterdeck.operators.subscriptions.install.applied import (
-    APPLIED,
-    MAX_RECORD,
-    last_applied,
-    with_record,
+from quarterdeck.operators.subscriptions.config.faults import config_faults
+from quarterdeck.operators.subscriptions.config.merge import merged
+from quarterdeck.operators.subscriptions.install.applied import APPLIED, last_applied, with_record
+from quarterdeck.operators.subscriptions.install.config_objects import (
+    MAX_NAMESPACE as MAX_WATCHED_OF_NAMESPACE,
 )
+from quarterdeck.operators.subscriptions.install.config_objects import MAX_WATCHED, watchable
+from quarterdeck.operators.subscriptions.install.records import MAX_RECORD
 from quarterdeck.operators.subscriptions.names import label_value, without_reserved
 
 QUICK = 20.0
@@ -199,12 +202,15 @@ def test_nobody_takes_the_memory_of_others(namespace: str, size: int, words: str
     assert words in found if words else not found
 
 
-def test_two_deployments_of_one_name_are_refused() -> None:
+def test_two_objects_of_one_kind_and_name_are_refused() -> None:
     """Each would undo the other, without an end."""
     twice = {"name": "engine", "spec": {}}
     install = {"strategy": "deployment", "spec": {"deployments": [twice, twice]}}
     why = why_not(bundle("p.v1", "1.0.0", install=install))
     assert "several Deployments of the name engine" in why
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
+    why = why_not(bundle("p.v1", "1.0.0", service, {**service, "spec": {"type": "NodePort"}}))
+    assert "several Services of the name s" in why
 
 
 def test_aliases_that_make_a_small_file_large_are_refused() -> None:
@@ -318,3 +324,47 @@ def test_a_very_long_object_has_no_record() -> None:
     text = random.Random(1).randbytes(MAX_RECORD).hex()
     made = with_record(DESIRED | {"spec": {"x": text}})
     assert APPLIED not in made["metadata"]["annotations"]
+
+
+def containers(count: int) -> NamedDeployment:
+    pod = {"containers": [{"name": f"c{number}"} for number in range(count)]}
+    return NamedDeployment(name="d", spec={"template": {"spec": pod}})
+
+
+def test_a_config_of_very_many_items_is_merged_quickly() -> None:
+    """As many as an object can hold; in the square of their number this would take minutes."""
+    many = range(20_000)
+    entry = ConfigEntry(
+        tolerations=tuple({"key": f"k{one}"} for one in many),
+        env_from=tuple({"prefix": f"p{one}"} for one in many),
+    )
+    began = time.monotonic()
+    made = merged(containers(1), [entry, entry])
+    assert time.monotonic() - began < QUICK
+    assert len(made.deployment["spec"]["template"]["spec"]["tolerations"]) == len(many)
+
+
+def test_a_config_that_grows_with_each_container_is_a_fault_and_not_merged() -> None:
+    """One megabyte of variables for as many containers would be gigabytes."""
+    entry = ConfigEntry(env=tuple({"name": f"v{one}"} for one in range(10_000)))
+    began = time.monotonic()
+    made = merged(containers(20_000), [entry])
+    (fault,) = config_faults(made, [entry])
+    assert time.monotonic() - began < QUICK
+    assert (fault.reason, fault.entry) == ("EnvFailure", 0)
+    assert "add 200,000,000 variables, sources and mounts" in str(fault)
+    assert "env" not in made.deployment["spec"]["template"]["spec"]["containers"][0]
+    assert config_faults(merged(containers(5), [entry]), [entry]) == []
+
+
+def test_a_namespace_has_no_more_watches_than_its_share() -> None:
+    """What others watch counts for them, and what is watched already costs nothing."""
+    wanted = [Key("ns", f"new{number}") for number in range(MAX_WATCHED + 5)]
+    others = [Key("other", str(number)) for number in range(MAX_WATCHED_OF_NAMESPACE)]
+    assert watchable(wanted, others) == wanted[:MAX_WATCHED]
+    mine = [Key("ns", str(number)) for number in range(MAX_WATCHED_OF_NAMESPACE - 3)]
+    assert watchable(wanted, [*others, *mine]) == wanted[:3]
+    full = [*mine, *wanted[:3]]
+    assert watchable(wanted, full) == wanted[:3]
+    assert watchable(mine[:50], full) == mine[:50]
+    assert watchable([], full) == []

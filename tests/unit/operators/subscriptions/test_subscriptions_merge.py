@@ -1,16 +1,26 @@
 """The merge of a Subscription's config over a CSV's Deployments: vectors and properties."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
-from quarterdeck.operators.subscriptions.config.merge import Merged, merged
-from quarterdeck.operators.subscriptions.config.origins import CSV, Origin, units
+from quarterdeck.operators.subscriptions.config.merge import MergedDeployment, merged
+from quarterdeck.operators.subscriptions.config.origins import (
+    CSV,
+    Origin,
+    units,
+    unkeyed,
+)
+from quarterdeck.operators.subscriptions.config.origins import (
+    PROXY as FROM_PROXY,
+)
 
 LABELS = {"app": "etcd-operator"}
 
@@ -31,7 +41,7 @@ def var(name: str, value: str) -> Object:
     return {"name": name, "value": value}
 
 
-def pod_of(result: Merged) -> Any:
+def pod_of(result: MergedDeployment) -> Any:
     return result.deployment["spec"]["template"]["spec"]
 
 
@@ -43,6 +53,9 @@ FOO, BAR = var("foo", "1"), var("bar", "2")
 FOO2, BAR2, EXTRA = var("foo", "3"), var("bar", "4"), var("extra", "5")
 PROXY = {"HTTP_PROXY": "http://p:1", "HTTPS_PROXY": "http://p:2", "NO_PROXY": ".local"}
 PROXY_VARS = [var(name, value) for name, value in PROXY.items()]
+E: Object = {"configMapRef": {"name": "e"}}
+M: Object = {"name": "v", "mountPath": "/v"}
+R: Object = {"limits": {"cpu": "1"}}
 T, U = {"key": "t", "operator": "Exists"}, {"key": "u", "operator": "Exists"}
 
 
@@ -185,13 +198,23 @@ def test_annotations_of_deployment_and_template() -> None:
     assert template == {"a": "1", "b": "2"}
 
 
-def test_init_containers_only_by_name() -> None:
+@pytest.mark.parametrize(
+    ("field", "entry", "value"),
+    [
+        ("env", ConfigEntry(env=(FOO,)), [FOO]),
+        ("envFrom", ConfigEntry(env_from=(E,)), [E]),
+        ("volumeMounts", ConfigEntry(volume_mounts=(M,)), [M]),
+        ("resources", ConfigEntry(resources=R), R),
+    ],
+)
+def test_init_containers_only_by_name(field: str, entry: ConfigEntry, value: Any) -> None:
     spec = deployment(container("main"), initContainers=[container("prepare")])
-    everywhere = pod_of(merged(spec, [ConfigEntry(env=(FOO,))]))
-    assert "env" not in everywhere["initContainers"][0]
-    named = pod_of(merged(spec, [ConfigEntry(containers=("prepare",), env=(FOO,))]))
-    assert named["initContainers"][0]["env"] == [FOO]
-    assert "env" not in named["containers"][0]
+    everywhere = pod_of(merged(spec, [entry]))
+    assert field not in everywhere["initContainers"][0]
+    assert everywhere["containers"][0][field] == value
+    named = pod_of(merged(spec, [msgspec.structs.replace(entry, containers=("prepare",))]))
+    assert named["initContainers"][0][field] == value
+    assert field not in named["containers"][0]
 
 
 @pytest.mark.parametrize(
@@ -279,12 +302,13 @@ full_affinities = st.dictionaries(
     max_size=2,
 )
 selectors = st.none() | st.builds(
-    lambda v: {"matchLabels": {"app": v}}, st.sampled_from(["etcd-operator", "x"])
+    lambda v: {"matchLabels": {"app": v}}, st.sampled_from(["etcd-operator", "etcd-operator", "x"])
 )
 
 entries = st.builds(
     ConfigEntry,
     selector=selectors,
+    deployments=st.lists(st.sampled_from(["d", "d", "other"]), max_size=1).map(tuple),
     containers=st.lists(st.sampled_from(["main", "side", "init"]), max_size=2).map(tuple),
     resources=resources,
     node_selector=optional_maps,
@@ -326,11 +350,14 @@ def deployments(draw: st.DrawFn) -> NamedDeployment:
     ):
         if draw(st.booleans()):
             pod[field] = draw(strategy)
-    template = {"metadata": {"labels": dict(LABELS)}, "spec": pod}
+    meta: Object = {"labels": dict(LABELS)}
+    if draw(st.booleans()):
+        meta["annotations"] = draw(some_maps)
+    template = {"metadata": meta, "spec": pod}
     return NamedDeployment(name="d", spec={"replicas": 2, "template": template})
 
 
-def again(result: Merged) -> NamedDeployment:
+def again(result: MergedDeployment) -> NamedDeployment:
     return NamedDeployment(name=result.name, spec=result.deployment["spec"])
 
 
@@ -356,16 +383,88 @@ def test_no_container_is_invented_or_lost(
     assert [one["name"] for one in pod["initContainers"]] == ["init"]
 
 
-@settings(max_examples=60)
+GONE = "gone"
+"""The value of a field that an entry removes."""
+POD = "spec.template.spec"
+AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+LISTS: dict[str, tuple[str, Callable[[Object], str]]] = {
+    "env": ("env", lambda item: str(item["name"])),
+    "envFrom": ("env_from", unkeyed),
+    "volumeMounts": ("volume_mounts", lambda item: str(item["mountPath"])),
+    "volumes": ("volumes", lambda item: str(item["name"])),
+    "tolerations": ("tolerations", unkeyed),
+}
+"""The lists of a pod and its containers: the field of an entry, and what identifies an item."""
+IN_CONTAINERS = ("env", "envFrom", "volumeMounts")
+
+
+def is_for(entry: ConfigEntry, container_name: str = "") -> bool:
+    """Whether the entry is for the Deployment of `deployments`, and for this container of it."""
+    labels = (entry.selector or {}).get("matchLabels", LABELS)
+    if labels != LABELS or "other" in entry.deployments:
+        return False
+    return not container_name or container_name in (entry.containers or ("main", "side"))
+
+
+def container_paths() -> dict[str, str]:
+    return {
+        "main": f"{POD}.containers[main]",
+        "side": f"{POD}.containers[side]",
+        "init": f"{POD}.initContainers[init]",
+    }
+
+
+def named_by(entry: ConfigEntry) -> dict[str, Any]:
+    """Every field that the entry names, with the value that it wants; the spec's table again."""
+    if not is_for(entry):
+        return {}
+    found: dict[str, Any] = {}
+
+    def add_list(path: str, name: str) -> None:
+        field, key = LISTS[name]
+        for item in getattr(entry, field):
+            found[f"{path}.{name}[{key(item)}]"] = item
+
+    for name, path in container_paths().items():
+        if is_for(entry, name):
+            for of in IN_CONTAINERS:
+                add_list(path, of)
+            if entry.resources is not None:
+                found[f"{path}.resources"] = entry.resources or GONE
+    for of in LISTS.keys() - set(IN_CONTAINERS):
+        add_list(POD, of)
+    if entry.node_selector is not None:
+        found[f"{POD}.nodeSelector"] = entry.node_selector or GONE
+    if entry.affinity is not None:
+        parts = entry.affinity or dict.fromkeys(AFFINITIES)
+        for part, value in parts.items():
+            found[f"{POD}.affinity.{part}"] = value or GONE
+    for key, value in entry.annotations.items():
+        for path in ("metadata", "spec.template.metadata"):
+            found[f"{path}.annotations[{key}]"] = value
+    return found
+
+
+def units_of(spec: NamedDeployment) -> dict[str, Any]:
+    return dict(units({"metadata": {}, "spec": spec.spec}))
+
+
+@settings(max_examples=200)
 @given(deployments(), configs, st.sampled_from([{}, PROXY]))
 def test_provenance_explains_every_difference(
     spec: NamedDeployment, config: list[ConfigEntry], proxy: Any
 ) -> None:
-    """A field differs exactly if its origin is not the CSV, or was put back by a later entry."""
+    """A field differs only if its source is one that names it, with the value that it has."""
     result = merged(spec, config, proxy)
-    before = dict(units({"metadata": {}, "spec": spec.spec}))
-    after = dict(units(result.deployment))
+    before, after = units_of(spec), dict(units(result.deployment))
     origins = {one.field: one for one in result.origins}
+    named = {f"config[{index}]": named_by(entry) for index, entry in enumerate(config)}
+    named[FROM_PROXY] = {
+        f"{path}.env[{name}]": var(name, value)
+        for name, value in proxy.items()
+        for path in container_paths().values()
+        if "initContainers" not in path
+    }
     for field in before.keys() | after.keys():
         if before.get(field) != after.get(field):
             assert origins[field].source != CSV, field
@@ -373,36 +472,71 @@ def test_provenance_explains_every_difference(
         assert origins[field].value == value
     for origin in origins.values():
         assert origin.removed == (origin.field not in after)
+        if origin.source == CSV:
+            assert before[origin.field] == origin.value
+        else:
+            wanted = GONE if origin.removed else origin.value
+            assert named[origin.source][origin.field] == wanted, origin
 
 
-@settings(max_examples=60)
+@settings(max_examples=200)
 @given(deployments(), configs)
 def test_what_the_config_does_not_name_is_untouched(
     spec: NamedDeployment, config: list[ConfigEntry]
 ) -> None:
-    named = {item["name"] for entry in config for item in entry.env}
-    result = pod_of(merged(spec, config))
-    pod = spec.spec["template"]["spec"]
-    for had, has in zip(
-        [*pod["containers"], *pod["initContainers"]],
-        [*result["containers"], *result["initContainers"]],
-        strict=True,
-    ):
-        kept = [item for item in had.get("env", []) if item["name"] not in named]
-        assert [item for item in has.get("env", []) if item["name"] not in named] == kept
-        assert (has["image"], has["args"]) == (had["image"], had["args"])
-    assert result["serviceAccountName"] == "x"
+    """No field of the Deployment, and no container that no entry is for."""
+    result = merged(spec, config)
+    before, after = units_of(spec), dict(units(result.deployment))
+    named = {field for entry in config for field in named_by(entry)}
+    assert {field: value for field, value in after.items() if field not in named} == {
+        field: value for field, value in before.items() if field not in named
+    }
+    had, has = spec.spec["template"]["spec"], pod_of(result)
+    for part in ("containers", "initContainers"):
+        for old, new in zip(had[part], has[part], strict=True):
+            if not any(is_for(entry, old["name"]) for entry in config):
+                assert new == old
 
 
-@settings(max_examples=60)
-@given(deployments(), distinct_variables, distinct_variables)
+@settings(max_examples=200)
+@given(deployments(), entries, entries)
 def test_the_order_of_entries_counts(
-    spec: NamedDeployment, first: list[Object], second: list[Object]
+    spec: NamedDeployment, first: ConfigEntry, second: ConfigEntry
 ) -> None:
-    """Two entries give what the second gives over the result of the first."""
-    one, two = ConfigEntry(env=tuple(first)), ConfigEntry(env=tuple(second))
-    both = merged(spec, [one, two]).deployment
-    assert merged(again(merged(spec, [one])), [two]).deployment["spec"] == both["spec"]
-    for item in second:
-        for container_ in pod_of(merged(spec, [one, two]))["containers"]:
-            assert item in container_["env"]
+    """Two entries give what the second gives over the result of the first; what it names wins."""
+    both = merged(spec, [first, second]).deployment
+    assert merged(again(merged(spec, [first])), [second]).deployment["spec"] == both["spec"]
+    after = dict(units(both))
+    for field, value in named_by(second).items():
+        assert after.get(field, GONE) == value, field
+    later = named_by(second).keys()
+    for field, value in named_by(first).items():
+        if field not in later:
+            assert after.get(field, GONE) == value, field
+
+
+@settings(max_examples=200)
+@given(deployments(), configs)
+def test_lists_keep_their_order_and_new_items_follow_in_that_of_the_config(
+    spec: NamedDeployment, config: list[ConfigEntry]
+) -> None:
+    had, has = spec.spec["template"]["spec"], pod_of(merged(spec, config))
+
+    def check(old: Object, new: Object, name: str, container_name: str = "") -> None:
+        field, key = LISTS[name]
+        wanted = dict.fromkeys(map(key, old.get(name, ())))
+        for entry in config:
+            if is_for(entry, container_name):
+                keys = [key(item) for item in getattr(entry, field)]
+                if name in ("env", "volumes", "volumeMounts"):
+                    # Of several with one key the last counts, at its place.
+                    keys = list(dict.fromkeys(reversed(keys)))[::-1]
+                wanted |= dict.fromkeys(keys)
+        assert list(dict.fromkeys(map(key, new.get(name, ())))) == list(wanted), name
+
+    for part in ("containers", "initContainers"):
+        for old, new in zip(had[part], has[part], strict=True):
+            for name in IN_CONTAINERS:
+                check(old, new, name, old["name"])
+    for name in ("volumes", "tolerations"):
+        check(had, has, name)

@@ -35,9 +35,14 @@ from quarterdeck.operators.subscriptions.install.replacement import being_replac
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport
 from quarterdeck.operators.subscriptions.install.targets import accounts_of
 from quarterdeck.operators.subscriptions.names import REPLACES, SUBSCRIPTION, label_value, plan_name
-from quarterdeck.operators.subscriptions.resolve import Decision, Failure, Observed, decide
+from quarterdeck.operators.subscriptions.resolve import (
+    Decision,
+    ObservedSubscription,
+    ResolveFailure,
+    decide,
+)
 from quarterdeck.operators.subscriptions.subscription_status import (
-    Progress,
+    SubscriptionProgress,
     desired_status,
     upgrade_warnings,
 )
@@ -83,7 +88,7 @@ def decided(
 ) -> tuple[str, str, str]:
     """What is installed, what comes next, and the reason of a failure."""
     found = decide(
-        Observed(
+        ObservedSubscription(
             subscription=wanted or subscription(),
             siblings=siblings or [],
             csvs=csvs,
@@ -111,7 +116,7 @@ def test_one_hop_at_a_time_and_only_from_a_version_that_works() -> None:
 
 
 def test_an_update_waits_while_the_installed_version_does_not_work() -> None:
-    seen = Observed(
+    seen = ObservedSubscription(
         subscription=subscription(),
         siblings=[],
         csvs=[csv("a", phase="Installing")],
@@ -146,7 +151,7 @@ def test_two_subscriptions_to_one_package() -> None:
 
 def test_a_version_of_another_subscription_is_left_alone_and_an_orphan_adopted() -> None:
     others = subscription("other", of="q")
-    seen = Observed(
+    seen = ObservedSubscription(
         subscription=subscription(),
         siblings=[others],
         csvs=[csv("b", of="other")],
@@ -156,7 +161,7 @@ def test_a_version_of_another_subscription_is_left_alone_and_an_orphan_adopted()
     assert found.failure is not None
     assert found.failure.reason == "ClusterServiceVersionOwned"
     orphan = decide(
-        Observed(
+        ObservedSubscription(
             subscription=subscription(),
             siblings=[],
             csvs=[csv("b", of="gone")],
@@ -351,7 +356,7 @@ def judged(generation: int | None, *, faults: tuple[ConfigFault, ...] = ()) -> S
     meta = msgspec.structs.replace(wanted.metadata, generation=4)
     wanted = msgspec.structs.replace(wanted, metadata=meta, status=OLD)
     report = ConfigReport(generation=generation, faults=faults) if generation else None
-    progress = Progress(decision=Decision(current=csv("a")), plan=None, report=report)
+    progress = SubscriptionProgress(decision=Decision(current=csv("a")), plan=None, report=report)
     return desired_status(wanted, progress, NOW)
 
 
@@ -379,8 +384,10 @@ def following(phase: str, plan: InstallPlan | None = None, **changes: Any) -> Su
     spec = msgspec.structs.replace(current.spec, install=install)
     current = msgspec.structs.replace(current, spec=spec)
     wanted = subscription(config=(ENTRY,), **changes)
-    seen = Observed(subscription=wanted, siblings=[], csvs=[current], catalogs={HERE: catalog})
-    progress = Progress(decision=decide(seen), plan=plan, report=None)
+    seen = ObservedSubscription(
+        subscription=wanted, siblings=[], csvs=[current], catalogs={HERE: catalog}
+    )
+    progress = SubscriptionProgress(decision=decide(seen), plan=plan, report=None)
     return desired_status(wanted, progress, NOW)
 
 
@@ -401,17 +408,17 @@ def test_a_warning_stays_while_the_plan_can_be_approved(phase: str) -> None:
 
 def test_only_the_head_is_the_latest_known() -> None:
     def state(decision: Decision) -> str | None:
-        progress = Progress(decision=decision, plan=None, report=None)
+        progress = SubscriptionProgress(decision=decision, plan=None, report=None)
         return desired_status(subscription(), progress, NOW).state
 
-    failure = Failure(reason="ChannelNotFound", message="x")
+    failure = ResolveFailure(reason="ChannelNotFound", message="x")
     assert state(Decision(current=csv("c"), at_head=True)) == "AtLatestKnown"
     assert state(Decision(current=csv("c"), at_head=True, failure=failure)) is None
     assert state(Decision(current=csv("c"))) is None
 
 
 def test_a_plan_without_a_version_is_no_error() -> None:
-    progress = Progress(decision=Decision(current=csv("a")), plan=plan(""), report=None)
+    progress = SubscriptionProgress(decision=Decision(current=csv("a")), plan=plan(""), report=None)
     assert desired_status(subscription(), progress, NOW).current_csv == "a"
 
 

@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.files import directory_files
 from quarterdeck.operators.subscriptions.catalog.load import BUNDLE_OBJECT, PACKAGE_PROPERTY
-from quarterdeck.operators.subscriptions.catalog.model import Finding
+from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 from quarterdeck.strict_yaml import Document, Refusal, decode_json, decode_yaml
 from quarterdeck.versions import Version, parse_version
@@ -49,14 +49,14 @@ def bundle_directories(roots: Iterable[Path]) -> list[Path]:
     return found
 
 
-def read_bundle(directory: Path) -> BundleDirectory | Finding:
+def read_bundle(directory: Path) -> BundleDirectory | CatalogFinding:
     """The bundle in a directory, or why it cannot be read."""
     shown = str(directory)
     metadata = _documents(directory / "metadata")
     objects = _documents(directory / "manifests")
-    if isinstance(metadata, Finding):
+    if isinstance(metadata, CatalogFinding):
         return _with(metadata, shown)
-    if isinstance(objects, Finding):
+    if isinstance(objects, CatalogFinding):
         return _with(objects, shown)
     annotations: dict[str, Any] = {}
     for document in metadata:
@@ -151,10 +151,10 @@ def _csv_version(bundle: BundleDirectory) -> str:
     return str(csv["spec"]["version"])
 
 
-def _documents(directory: Path) -> list[Object] | Finding:
+def _documents(directory: Path) -> list[Object] | CatalogFinding:
     found: list[Object] = []
     for file in directory_files(directory):
-        if isinstance(file, Finding):
+        if isinstance(file, CatalogFinding):
             return file
         name, text = file
         decode = decode_json if name.endswith(".json") else decode_yaml
@@ -172,9 +172,9 @@ def _documents(directory: Path) -> list[Object] | Finding:
     return found
 
 
-def _with(finding: Finding, directory: str) -> Finding:
+def _with(finding: CatalogFinding, directory: str) -> CatalogFinding:
     return msgspec.structs.replace(finding, file=f"{directory}: {finding.file}")
 
 
-def _finding(file: str, message: str, remedy: str) -> Finding:
-    return Finding(file=file, entry="", message=message, remedy=remedy)
+def _finding(file: str, message: str, remedy: str) -> CatalogFinding:
+    return CatalogFinding(file=file, entry="", message=message, remedy=remedy)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.subscriptions.catalog.model import Finding
+from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_FILE = 16 << 20
@@ -26,7 +26,7 @@ TextFile = tuple[str, str]
 """The name and the text of a file."""
 
 
-def directory_files(directory: Path) -> Iterator[TextFile | Finding]:
+def directory_files(directory: Path) -> Iterator[TextFile | CatalogFinding]:
     """The files below the directory, in a fixed order; links are ignored."""
     total = count = 0
     if not directory.is_dir():
@@ -49,7 +49,7 @@ def directory_files(directory: Path) -> Iterator[TextFile | Finding]:
             yield found
 
 
-def config_map_files(config_map: Object) -> Iterator[TextFile | Finding]:
+def config_map_files(config_map: Object) -> Iterator[TextFile | CatalogFinding]:
     """The files in a ConfigMap: each key of `data`, and each `.gz` of `binaryData`."""
     name = config_map["metadata"]["name"]
     left = MAX_IN_CONFIG_MAP
@@ -66,10 +66,10 @@ def config_map_files(config_map: Object) -> Iterator[TextFile | Finding]:
             return
         found = _unpacked(file, encoded, min(left, MAX_FILE))
         yield found
-        left -= MAX_FILE if isinstance(found, Finding) else len(found[1])
+        left -= MAX_FILE if isinstance(found, CatalogFinding) else len(found[1])
 
 
-def _unpacked(file: str, encoded: str, limit: int) -> TextFile | Finding:
+def _unpacked(file: str, encoded: str, limit: int) -> TextFile | CatalogFinding:
     unpacker = zlib.decompressobj(wbits=31)
     try:
         # One byte more: 0 would mean no limit.
@@ -82,7 +82,7 @@ def _unpacked(file: str, encoded: str, limit: int) -> TextFile | Finding:
     return file.removesuffix(".gz"), text
 
 
-def _read(path: Path, shown: str) -> TextFile | Finding:
+def _read(path: Path, shown: str) -> TextFile | CatalogFinding:
     try:
         # Without O_NONBLOCK, opening a pipe would wait for its writer.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -99,5 +99,5 @@ def _read(path: Path, shown: str) -> TextFile | Finding:
         return _finding(shown, f"cannot be read: {error.strerror}", "replace it by a regular file")
 
 
-def _finding(file: str, message: str, remedy: str) -> Finding:
-    return Finding(file=file, entry="", message=message, remedy=remedy)
+def _finding(file: str, message: str, remedy: str) -> CatalogFinding:
+    return CatalogFinding(file=file, entry="", message=message, remedy=remedy)

@@ -5,6 +5,7 @@ objects of other kinds it is refused, not installed in part.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -95,8 +96,7 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
 def repeated_deployments(csv: ClusterServiceVersion) -> list[str]:
     """The names that several Deployments have: each would undo what the other one is."""
     details = csv.spec.install.spec
-    counts = Counter(one.name for one in details.deployments) if details else {}
-    return sorted(name for name, count in counts.items() if count > 1)
+    return _repeated(one.name for one in details.deployments) if details else []
 
 
 def _other_name(bundle: Bundle, found: Installable) -> str:
@@ -120,9 +120,23 @@ def _other_strategy(_bundle: Bundle, found: Installable) -> str:
     return f"its install strategy {install.strategy!r} is not `deployment`"
 
 
-def _repeated_deployments(_bundle: Bundle, found: Installable) -> str:
-    names = ", ".join(repeated_deployments(found.typed))
-    return f"it has several Deployments of the name {names[:200]}" if names else ""
+def _repeated_names(_bundle: Bundle, found: Installable) -> str:
+    """Objects of one kind and name, each of which would undo what the other one is."""
+    for kind, repeated in (
+        ("Deployments", repeated_deployments(found.typed)),
+        ("Services", _repeated(one["metadata"]["name"] for one in found.services)),
+        (
+            "CustomResourceDefinitions",
+            _repeated(one["metadata"]["name"] for one in found.definitions),
+        ),
+    ):
+        if repeated:
+            return f"it has several {kind} of the name {', '.join(repeated)[:200]}"
+    return ""
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _definitions_not_owned(_bundle: Bundle, found: Installable) -> str:
@@ -172,7 +186,7 @@ RULES = (
     _other_name,
     _other_version,
     _other_strategy,
-    _repeated_deployments,
+    _repeated_names,
     _definitions_not_owned,
     _platform_definition,
     _webhook_conversion,

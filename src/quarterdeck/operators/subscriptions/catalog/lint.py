@@ -8,14 +8,14 @@ from quarterdeck.operators.subscriptions.catalog.channels import chain_of
 from quarterdeck.operators.subscriptions.catalog.model import (
     Bundle,
     Catalog,
+    CatalogFinding,
     Channel,
-    Finding,
     Package,
     describe,
 )
 
 
-def lint(catalog: Catalog) -> Iterator[Finding]:
+def lint(catalog: Catalog) -> Iterator[CatalogFinding]:
     """What is wrong with the catalog."""
     for package in catalog.packages.values():
         if package.default_channel not in package.channels:
@@ -27,7 +27,7 @@ def lint(catalog: Catalog) -> Iterator[Finding]:
         yield from _bundle_findings(package)
 
 
-def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
+def _channel_findings(package: Package, channel: Channel) -> Iterator[CatalogFinding]:
     place, names = channel.place, [entry.name for entry in channel.entries]
     if not names:
         yield place.finding("has no entries", "add one, or remove the channel")
@@ -58,7 +58,7 @@ def _channel_findings(package: Package, channel: Channel) -> Iterator[Finding]:
             yield place.finding(message, "let a later entry replace or skip it")
 
 
-def _range_findings(package: Package, channel: Channel) -> Iterator[Finding]:
+def _range_findings(package: Package, channel: Channel) -> Iterator[CatalogFinding]:
     """Ranges that hold the version of their own entry, the next one, or the latest one."""
     known = {
         entry.name: package.bundles[entry.name].version
@@ -79,7 +79,7 @@ def _range_findings(package: Package, channel: Channel) -> Iterator[Finding]:
                 break
 
 
-def _bundle_findings(package: Package) -> Iterator[Finding]:
+def _bundle_findings(package: Package) -> Iterator[CatalogFinding]:
     versions: dict[str, Bundle] = {}
     listed = {entry.name for channel in package.channels.values() for entry in channel.entries}
     for bundle in package.bundles.values():

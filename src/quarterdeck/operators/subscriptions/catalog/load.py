@@ -11,14 +11,18 @@ import msgspec
 
 from quarterdeck.operators.subscriptions.catalog.files import TextFile
 from quarterdeck.operators.subscriptions.catalog.lint import lint
-from quarterdeck.operators.subscriptions.catalog.manifests import BadManifest, Manifest, packed
+from quarterdeck.operators.subscriptions.catalog.manifests import (
+    BadManifest,
+    PackedManifest,
+    packed,
+)
 from quarterdeck.operators.subscriptions.catalog.model import (
     Bundle,
     Catalog,
+    CatalogFinding,
     Channel,
     ChannelEntry,
-    Finding,
-    Loaded,
+    LoadedCatalog,
     Package,
     Place,
 )
@@ -79,23 +83,23 @@ class _Parts:
         self.channels: dict[tuple[str, str], Channel] = {}
         self.bundles: dict[tuple[str, str], Bundle] = {}
         self.channel_counts: Counter[str] = Counter()
-        self.findings: list[Finding] = []
+        self.findings: list[CatalogFinding] = []
 
 
-def load(files: Iterable[TextFile | Finding]) -> Loaded:
+def load(files: Iterable[TextFile | CatalogFinding]) -> LoadedCatalog:
     """The catalog in these files, and what is wrong with it."""
     parts = _Parts()
     for file in files:
-        if isinstance(file, Finding):
+        if isinstance(file, CatalogFinding):
             parts.findings.append(file)
             continue
         for place, value in _entries(*file, parts.findings):
             _add(parts, place, value)
     catalog = _assembled(parts)
-    return Loaded(catalog=catalog, findings=(*parts.findings, *lint(catalog)))
+    return LoadedCatalog(catalog=catalog, findings=(*parts.findings, *lint(catalog)))
 
 
-def _entries(name: str, text: str, findings: list[Finding]) -> Iterator[tuple[Place, Any]]:
+def _entries(name: str, text: str, findings: list[CatalogFinding]) -> Iterator[tuple[Place, Any]]:
     decode = decode_json if name.endswith(".json") else decode_yaml
     for document in decode(text):
         match document:
@@ -167,7 +171,7 @@ def _put(parts: _Parts, known: dict[Any, Any], key: Any, value: Any, place: Plac
     known[key] = value
 
 
-def _channel(entry: _ChannelEntry, place: Place, findings: list[Finding]) -> Channel:
+def _channel(entry: _ChannelEntry, place: Place, findings: list[CatalogFinding]) -> Channel:
     entries = []
     for one in entry.entries:
         skip_range = parse_range(one.skip_range) if one.skip_range else None
@@ -182,7 +186,7 @@ def _channel(entry: _ChannelEntry, place: Place, findings: list[Finding]) -> Cha
     return Channel(package=entry.package, name=entry.name, entries=tuple(entries), place=place)
 
 
-def _bundle(entry: _BundleEntry, place: Place, findings: list[Finding]) -> Bundle | None:
+def _bundle(entry: _BundleEntry, place: Place, findings: list[CatalogFinding]) -> Bundle | None:
     versions = [one.value for one in entry.properties if one.type == PACKAGE_PROPERTY]
     if len(versions) != 1 or not isinstance(versions[0], dict):
         message = f"has {len(versions)} properties {PACKAGE_PROPERTY}"
@@ -206,8 +210,8 @@ def _bundle(entry: _BundleEntry, place: Place, findings: list[Finding]) -> Bundl
 
 
 def _manifests(
-    entry: _BundleEntry, place: Place, findings: list[Finding]
-) -> tuple[Manifest, ...] | None:
+    entry: _BundleEntry, place: Place, findings: list[CatalogFinding]
+) -> tuple[PackedManifest, ...] | None:
     objects = [one.value for one in entry.properties if one.type == BUNDLE_OBJECT]
     if len(objects) > MAX_OBJECTS:
         findings.append(place.finding(f"has more than {MAX_OBJECTS} objects", "split the operator"))

@@ -30,7 +30,7 @@ class _Identified(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Identified)
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class PackedManifest(msgspec.Struct, frozen=True):
     """An object as JSON text, perhaps compressed."""
 
     data: bytes
@@ -50,7 +50,7 @@ class BadManifest(Exception):  # noqa: N818 - reads as what it is
         self.remedy = remedy
 
 
-def packed(text: bytes) -> Manifest:
+def packed(text: bytes) -> PackedManifest:
     """The object for keeping, once it was checked; `BadManifest` if it is no object."""
     if len(text) > MAX_OBJECT:
         raise BadManifest(f"has more than {MAX_OBJECT >> 20} MiB", "make it smaller")
@@ -65,11 +65,11 @@ def packed(text: bytes) -> Manifest:
     except RecursionError:
         raise BadManifest("nested too deep", "flatten it") from None
     if len(text) < PACKED_FROM:
-        return Manifest(text, is_packed=False)
-    return Manifest(zlib.compress(text, 1), is_packed=True)
+        return PackedManifest(text, is_packed=False)
+    return PackedManifest(zlib.compress(text, 1), is_packed=True)
 
 
-def unpacked(manifests: Sequence[Manifest]) -> list[Object]:
+def unpacked(manifests: Sequence[PackedManifest]) -> list[Object]:
     """The objects; `BadManifest` if one is not what Kubernetes accepts as JSON."""
     found: list[Object] = []
     for position, manifest in enumerate(manifests):

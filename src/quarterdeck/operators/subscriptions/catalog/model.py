@@ -7,11 +7,11 @@ from functools import cached_property
 import msgspec
 
 from quarterdeck.api.meta import Object
-from quarterdeck.operators.subscriptions.catalog.manifests import Manifest, unpacked
+from quarterdeck.operators.subscriptions.catalog.manifests import PackedManifest, unpacked
 from quarterdeck.versions import Range, Version
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A fault of a catalog or a bundle."""
 
     file: str
@@ -36,9 +36,9 @@ class Place(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.file}: {self.entry}"
 
-    def finding(self, message: str, remedy: str, *, error: bool = True) -> Finding:
+    def finding(self, message: str, remedy: str, *, error: bool = True) -> CatalogFinding:
         """A fault at this place."""
-        return Finding(
+        return CatalogFinding(
             file=self.file, entry=self.entry, message=message, remedy=remedy, error=error
         )
 
@@ -79,7 +79,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     package: str
     name: str
     version: Version
-    manifests: tuple[Manifest, ...]
+    manifests: tuple[PackedManifest, ...]
     """Its objects."""
     place: Place
 
@@ -133,14 +133,14 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(len(package.bundles) for package in self.packages.values())
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """A catalog, and what is wrong with it."""
 
     catalog: Catalog
-    findings: tuple[Finding, ...]
+    findings: tuple[CatalogFinding, ...]
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[CatalogFinding, ...]:
         """The findings because of which the catalog is not used."""
         return tuple(finding for finding in self.findings if finding.error)
 

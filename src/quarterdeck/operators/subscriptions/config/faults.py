@@ -15,12 +15,12 @@ from quarterdeck.controller import InvalidSpec
 from quarterdeck.controller.selection import selector_in
 from quarterdeck.kube.quantity import parse_quantity
 from quarterdeck.operators.subscriptions.config.merge import (
-    Merged,
+    MergedDeployment,
     applies,
     selected_containers,
 )
 from quarterdeck.operators.subscriptions.config.references import (
-    Reference,
+    ConfigReference,
     references,
 )
 
@@ -62,20 +62,30 @@ class ConfigFault(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"config[{self.entry}].{self.field}: {self.cause}{where}"
 
 
-Lookup = Callable[[Reference], str]
+Lookup = Callable[[ConfigReference], str]
 """Why a reference to a ConfigMap or Secret cannot be resolved; empty if it can."""
 
 
-def resolves(_reference: Reference) -> str:
+def resolves(_reference: ConfigReference) -> str:
     """Every reference resolves: for a check without a cluster."""
     return ""
 
 
 def config_faults(
-    result: Merged, config: Sequence[ConfigEntry], lookup: Lookup = resolves
+    result: MergedDeployment, config: Sequence[ConfigEntry], lookup: Lookup = resolves
 ) -> list[ConfigFault]:
     """What cannot be applied to this Deployment, found without the API server."""
     found: list[ConfigFault] = []
+    if result.too_large:
+        return [
+            ConfigFault(
+                entry=result.entries[0],
+                reason=Reason.ENV,
+                field="env",
+                deployment=result.name,
+                cause=result.too_large,
+            )
+        ]
     for index in result.entries:
         for reason, field, cause in _entry_faults(config[index], result, lookup):
             found.append(
@@ -87,7 +97,7 @@ def config_faults(
 
 
 def _entry_faults(
-    entry: ConfigEntry, result: Merged, lookup: Lookup
+    entry: ConfigEntry, result: MergedDeployment, lookup: Lookup
 ) -> Iterator[tuple[Reason, str, str]]:
     pod: Object = result.deployment["spec"]["template"]["spec"]
     # What is for containers concerns no Deployment that has none of them.
@@ -107,7 +117,9 @@ def _entry_faults(
     yield from _resource_faults(entry.resources or {})
 
 
-def _mounts_without_volume(entry: ConfigEntry, result: Merged) -> Iterator[tuple[Reason, str, str]]:
+def _mounts_without_volume(
+    entry: ConfigEntry, result: MergedDeployment
+) -> Iterator[tuple[Reason, str, str]]:
     pod: Object = result.deployment["spec"]["template"]["spec"]
     volumes = {volume.get("name") for volume in pod.get("volumes") or ()}
     for position, mount in enumerate(entry.volume_mounts):

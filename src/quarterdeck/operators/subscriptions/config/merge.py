@@ -33,9 +33,12 @@ from quarterdeck.operators.subscriptions.config.rules import (
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 TEMPLATE = "spec.template.metadata"
+MAX_ITEMS = 50_000
+"""The most variables, sources and mounts that a config adds to the containers of a Deployment: more
+than the API server accepts in one. Each container gets them, so a small config can become huge."""
 
 
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
+class MergedDeployment(msgspec.Struct, frozen=True, kw_only=True):
     """A Deployment of a CSV with the configuration."""
 
     name: str
@@ -44,6 +47,8 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
     entries: tuple[int, ...]
     """The positions of the entries that apply to it."""
+    too_large: str = ""
+    """Why the entries are not merged; empty if they are."""
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -56,7 +61,7 @@ def merged(
     config: Sequence[ConfigEntry],
     proxy: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
-) -> Merged:
+) -> MergedDeployment:
     """The Deployment with the config, the proxy's variables and the annotations of the pods.
 
     An entry whose selector is invalid applies to nothing.
@@ -76,14 +81,35 @@ def merged(
     applied = tuple(
         index for index, entry in enumerate(config) if applies(entry, deployment, index)
     )
-    for index in applied:
+    too_large = _too_large(pod, [config[index] for index in applied])
+    for index in () if too_large else applied:
         _apply(result, config[index], config_source(index), ledger)
     if proxy and not overrides_proxy(config):
         variables = [{"name": name, "value": value} for name, value in proxy.items()]
         for container in pod.get("containers") or ():
             path = container_path(container)
             merge_by_key(container, "env", "name", variables, path, PROXY, ledger)
-    return Merged(name=deployment.name, deployment=result, ledger=ledger, entries=applied)
+    return MergedDeployment(
+        name=deployment.name,
+        deployment=result,
+        ledger=ledger,
+        entries=applied,
+        too_large=too_large,
+    )
+
+
+def _too_large(pod: Object, entries: Sequence[ConfigEntry]) -> str:
+    """Why these entries are too much for the containers of the pod; empty if they are not."""
+    total = 0
+    for entry in entries:
+        items = len(entry.env) + len(entry.env_from) + len(entry.volume_mounts)
+        total += items * sum(1 for _ in selected_containers(entry, pod))
+    if total <= MAX_ITEMS:
+        return ""
+    return (
+        f"the entries add {total:,} variables, sources and mounts to the containers, more than "
+        f"{MAX_ITEMS:,}"
+    )
 
 
 def applies(entry: ConfigEntry, deployment: NamedDeployment, index: int = 0) -> bool:

@@ -73,7 +73,6 @@ class Ledger:
 
 
 POD = "spec.template.spec"
-TEMPLATE_ANNOTATIONS = "spec.template.metadata.annotations"
 ANNOTATIONS = "metadata.annotations"
 
 

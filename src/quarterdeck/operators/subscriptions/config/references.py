@@ -11,7 +11,7 @@ from quarterdeck.api.operators_v1alpha1 import ConfigEntry
 Kind = Literal["ConfigMap", "Secret"]
 
 
-class Reference(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigReference(msgspec.Struct, frozen=True, kw_only=True):
     """A reference of an entry, that has to resolve unless it is optional."""
 
     kind: Kind
@@ -26,7 +26,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     """What the reference is for: the name of the variable."""
 
 
-def references(entry: ConfigEntry) -> Iterator[Reference]:
+def references(entry: ConfigEntry) -> Iterator[ConfigReference]:
     """The references of an entry that have to resolve."""
     for position, item in enumerate(entry.env):
         source = item.get("valueFrom") or {}
@@ -52,7 +52,7 @@ def references(entry: ConfigEntry) -> Iterator[Reference]:
             yield from _volume_references(source, "name", where)
 
 
-def _volume_references(volume: Object, secret_name: str, field: str) -> Iterator[Reference]:
+def _volume_references(volume: Object, secret_name: str, field: str) -> Iterator[ConfigReference]:
     for part, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", secret_name)):
         source = volume.get(part)
         yield from _reference(source, kind, name, "VolumeFailure", field)
@@ -70,15 +70,15 @@ def _reference(
     *,
     subject: str = "",
     with_key: bool = False,
-) -> Iterator[Reference]:
+) -> Iterator[ConfigReference]:
     if source and not source.get("optional") and source.get(name):
         key = source.get("key", "") if with_key else ""
-        yield Reference(
+        yield ConfigReference(
             kind=kind, name=source[name], key=key, reason=reason, field=field, subject=subject
         )
 
 
-def why_unresolved(reference: Reference, find: Callable[[Kind, str], Object | None]) -> str:
+def why_unresolved(reference: ConfigReference, find: Callable[[Kind, str], Object | None]) -> str:
     """Why a reference cannot be resolved; empty if it can. `find` gives the object by its name."""
     subject = f'"{reference.subject}" couldn\'t be applied: ' if reference.subject else ""
     found = find(reference.kind, reference.name)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Reason
-from quarterdeck.operators.subscriptions.config.merge import Merged
+from quarterdeck.operators.subscriptions.config.merge import MergedDeployment
 from quarterdeck.operators.subscriptions.config.origins import (
     LIST_KEYS,
     POD,
@@ -36,7 +36,7 @@ _REASONS = {
 
 
 def refused_entries(
-    result: Merged, causes: Iterable[tuple[str, str]]
+    result: MergedDeployment, causes: Iterable[tuple[str, str]]
 ) -> tuple[list[ConfigFault], list[str]]:
     """The faults of the config in a refusal, and the messages that are about something else.
 
@@ -53,7 +53,7 @@ def refused_entries(
     return faults, others
 
 
-def _fault(result: Merged, field: str, message: str) -> ConfigFault | None:
+def _fault(result: MergedDeployment, field: str, message: str) -> ConfigFault | None:
     for path, name, rest in _candidates(result, field):
         source = _CONFIG.match(result.ledger.source(path))
         reason = _reason(name, rest)
@@ -74,7 +74,7 @@ def _reason(name: str, rest: str) -> Reason | None:
     return _REASONS.get(name)
 
 
-def _candidates(result: Merged, field: str) -> Iterator[tuple[str, str, str]]:
+def _candidates(result: MergedDeployment, field: str) -> Iterator[tuple[str, str, str]]:
     """The units that a field of a refusal can be, each with its name and the rest of the field."""
     deployment = result.deployment
     for prefix in ("metadata.annotations", "spec.template.metadata.annotations"):

@@ -46,11 +46,16 @@ def append_missing(
     owner: Object, name: str, new: Iterable[Object], path: str, source: str, to: Ledger
 ) -> None:
     """Append each entry, unless an equal one is there."""
-    for item in new:
-        present = owner.get(name) or []
-        if item not in present:
-            owner[name] = [*present, item]
-            to.record(item_path(f"{path}.{name}", unkeyed(item)), source, None)
+    wanted = {unkeyed(item): item for item in new}
+    if not wanted:
+        return
+    present = owner.get(name) or []
+    there = {unkeyed(item) for item in present}
+    added = {key: item for key, item in wanted.items() if key not in there}
+    for key in added:
+        to.record(item_path(f"{path}.{name}", key), source, None)
+    if added:
+        owner[name] = [*present, *added.values()]
 
 
 def replace(

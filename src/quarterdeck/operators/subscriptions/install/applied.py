@@ -4,27 +4,17 @@ A Deployment whose configuration is faulty keeps the spec that was last applied.
 tell: somebody may have edited them. The record is written in the same request as the spec.
 """
 
-import base64
-import binascii
-import zlib
-
-import msgspec
-
 from quarterdeck.api.meta import Object
+from quarterdeck.operators.subscriptions.install.records import packed, unpacked
 from quarterdeck.operators.subscriptions.names import OWNER
 
 APPLIED = "quarterdeck.dev/applied"
-MAX_TEXT = 2 << 20
-"""The most bytes of a record, unpacked; etcd accepts objects up to 1.5 MiB."""
-MAX_RECORD = 128 << 10
-"""The most characters of the annotation: all annotations of an object have 256 KiB."""
 
 
 def with_record(desired: Object) -> Object:
     """The desired object with the record of itself; without one if it is too long."""
-    text = msgspec.json.encode(desired, order="sorted")
-    record = base64.b64encode(zlib.compress(text, 6)).decode()
-    if len(record) > MAX_RECORD:
+    record = packed(desired)
+    if record is None:
         return desired
     meta = desired["metadata"]
     annotations = {**meta["annotations"], APPLIED: record}
@@ -39,7 +29,7 @@ def last_applied(live: Object) -> Object | None:
     """
     meta = live["metadata"]
     annotations = meta.get("annotations") or {}
-    found = _unpacked(annotations.get(APPLIED, ""))
+    found = unpacked(annotations.get(APPLIED, ""))
     match found:
         case {"metadata": {"annotations": dict(), **recorded}, "spec": dict(), **rest} if not rest:
             pass
@@ -51,13 +41,3 @@ def last_applied(live: Object) -> Object | None:
     if not same or told != annotations.get(OWNER) or owners != meta.get("ownerReferences"):
         return None
     return with_record(found)
-
-
-def _unpacked(record: str) -> Object:
-    unpacker = zlib.decompressobj()
-    try:
-        text = unpacker.decompress(base64.b64decode(record, validate=True), MAX_TEXT)
-        found = msgspec.json.decode(text)
-    except (binascii.Error, ValueError, zlib.error, msgspec.DecodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -7,49 +7,40 @@ both have; the older one does nothing from then on, and is deleted when the newe
 
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
 from quarterdeck.api.config_v1 import Proxy
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1 import OperatorGroup
 from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersion,
-    ConfigEntry,
     InstallPlan,
     Subscription,
 )
 from quarterdeck.controller import DONE, Controller, Finalizer, Manager, Objects, Result, Watch
 from quarterdeck.controller.metadata import key_of
-from quarterdeck.kube import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from quarterdeck.controller.watch import spec_changed
 from quarterdeck.operators.subscriptions.announce import record
-from quarterdeck.operators.subscriptions.catalog.installable import repeated_deployments
 from quarterdeck.operators.subscriptions.config.faults import (
     ConfigFault,
-    config_faults,
     selector_faults,
 )
-from quarterdeck.operators.subscriptions.config.merge import merged
-from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault
 from quarterdeck.operators.subscriptions.install.cluster_proxy import ClusterProxy
+from quarterdeck.operators.subscriptions.install.components import Components
 from quarterdeck.operators.subscriptions.install.config_objects import ConfigObjects
-from quarterdeck.operators.subscriptions.install.deployments import Applier
+from quarterdeck.operators.subscriptions.install.deployer import Deployer, deployment_changed
 from quarterdeck.operators.subscriptions.install.desired import named_deployments
 from quarterdeck.operators.subscriptions.install.needs import Needs
-from quarterdeck.operators.subscriptions.install.ownership import taken
 from quarterdeck.operators.subscriptions.install.phase import (
-    DeploymentResult,
     Phase,
     PhaseResult,
     desired_status,
     phase_changed,
     phase_of_deployments,
+    seconds_unchanged,
 )
 from quarterdeck.operators.subscriptions.install.replacement import being_replaced, replaces
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport, ConfigReports
 from quarterdeck.operators.subscriptions.install.rights import (
-    apply_rights,
     delete_rights,
-    wanted_rights,
 )
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers
@@ -78,28 +69,30 @@ class Installer:
         """Call `on_report` with the key of a Subscription whose report changed."""
         self._manager = manager
         self._own = writers
-        self._impersonated = impersonated
-        self._targets = targets
         self._csvs = writers.csvs
         self._subscriptions = subscriptions
         self._plans = plans
         self._reports = reports
         self._on_report = on_report
         self._proxy = ClusterProxy(manager)
+        self._rolling_out: dict[Key, float] = {}
         self._finalizer = Finalizer(self._csvs, FINALIZER, self._clean_up)
         watches = [
             Watch(self._csvs, self._with_related),
-            Watch(subscriptions, self._of_subscription),
+            Watch(subscriptions, self._of_subscription, spec_changed),
             Watch(targets.groups, self._of_namespace),
             Watch(definitions, self._everywhere, _established_changed),
             Watch(targets.namespaces, self._everywhere, _labels_changed),
             Watch(self._proxy.proxies, self._everywhere),
-            *(Watch(kind, to_csv) for kind in writers.parts),
+            Watch(writers.deployments, to_csv, deployment_changed),
+            *(Watch(kind, to_csv) for kind in writers.parts if kind is not writers.deployments),
         ]
         self.controller = Controller("csv", self._reconcile, watches, workers=8)
         manager.add(self.controller)
         self._config_objects = ConfigObjects(manager, self.controller)
+        self._deployer = Deployer(writers, self._proxy, self._config_objects)
         self._needs = Needs(manager, self.controller, definitions)
+        self._components = Components(writers, impersonated, targets, plans, self._needs)
 
     # --- what wakes a key
 
@@ -143,16 +136,30 @@ class Installer:
         found = await self._installed(kept)
         if found is None:
             return DONE  # Something that a decision needs is not read yet; that wakes the key.
-        await self._write(self._csvs.get(key) or kept, found)
+        live = self._csvs.get(key) or kept
+        if left := self._seconds_unchanged(live, found):
+            return Result(requeue_after=left)
+        await self._write(live, found)
         again = found.phase in (Phase.FAILED, Phase.INSTALL_READY)
         return Result(requeue_after=RETRY_INTERVAL) if again else DONE
 
+    def _seconds_unchanged(self, csv: ClusterServiceVersion, found: PhaseResult) -> float:
+        """The seconds for which the version stays Succeeded, although a roll-out has begun."""
+        key, seconds = key_of(csv), seconds_unchanged(csv, found)
+        if not seconds:
+            self._rolling_out.pop(key, None)
+            return 0.0
+        now = self._manager.clock()
+        return max(0.0, self._rolling_out.setdefault(key, now) + seconds - now)
+
     def _replaced_by(self, csv: ClusterServiceVersion) -> ClusterServiceVersion | None:
-        same = self._csvs.by_index("namespace", csv.metadata.namespace)
+        claims = self._csvs.by_index("replaces", str(key_of(csv)))
+        if not claims:
+            return None
         plans = self._plans.by_index("namespace", csv.metadata.namespace)
         newer = [
             one
-            for one in same
+            for one in claims
             if one.metadata.deletion_timestamp is None and replaces(one, csv, plans)
         ]
         return newer[0] if newer else None
@@ -171,113 +178,19 @@ class Installer:
         config = subscription.spec.config if subscription else ()
         if self._config_objects.unread(key_of(csv), config):
             return None
-        ready = await self._ready(csv)
+        ready = await self._components.apply(csv)
         match ready:
             case None:
                 return None
             case PhaseResult():
                 # Nothing is applied, and yet the config is judged: its faults go with their cause.
-                self._report(csv, subscription, self._faults(csv, config))
+                self._report(csv, subscription, self._deployer.faults(csv, config))
                 return ready
             case target, writers:
-                results = await self._apply_deployments(csv, config, target, writers)
+                results = await self._deployer.apply(csv, config, target, writers)
                 faults = [fault for one in results for fault in one.faults]
                 self._report(csv, subscription, faults)
                 return phase_of_deployments(results)
-
-    async def _ready(
-        self, csv: ClusterServiceVersion
-    ) -> tuple[Target, Writers] | PhaseResult | None:
-        """Apply accounts and roles; the phase if the Deployments cannot follow."""
-        target = await self._target(csv)
-        if target is None:
-            return None
-        if isinstance(target, GroupFault):
-            return PhaseResult(phase=Phase.FAILED, reason=target.reason, message=target.message)
-        if repeated := repeated_deployments(csv):
-            message = f"several Deployments have the name {', '.join(repeated)}; rename them"
-            return PhaseResult(phase=Phase.FAILED, reason="InvalidInstallStrategy", message=message)
-        missing = await self._needs.missing(csv)
-        if missing is None:
-            return None
-        if missing:
-            return PhaseResult(
-                phase=Phase.PENDING, reason="RequirementsNotMet", message="; ".join(missing)
-            )
-        if found := self._taken(csv, target):
-            return PhaseResult(
-                phase=Phase.FAILED, reason="ComponentConflict", message="; ".join(found)
-            )
-        await self._remember(csv, target)
-        writers = await self._impersonated.writers(target)
-        try:
-            await apply_rights(csv, target, self._own, writers)
-        except Conflict as error:
-            if not isinstance(error, AlreadyExists):
-                raise
-            return _failed(error)
-        except (Forbidden, Invalid, NotFound) as error:
-            return _failed(error)
-        return target, writers
-
-    async def _remember(self, csv: ClusterServiceVersion, target: Target) -> None:
-        """Record as which account it is installed, before the first write as that account.
-
-        Without the OperatorGroup it would be installed with our rights from then on. Only a group
-        that names no account lifts that.
-        """
-        account = target.account or None
-        live = self._csvs.get(key_of(csv)) or csv
-        if account != live.status.installed_as:
-            status = msgspec.structs.replace(live.status, installed_as=account)
-            await self._csvs.set_status(live, status)
-
-    async def _target(self, csv: ClusterServiceVersion) -> Target | GroupFault | None:
-        """The target, confirmed by the server before the first write for a version."""
-        namespace = csv.metadata.namespace
-        is_new = csv.status.phase is None
-        found: Target | GroupFault | None = self._targets.target(namespace)
-        if is_new:
-            found = await self._targets.confirmed_target(namespace)
-        if isinstance(found, Target):
-            return mode_fault(found, csv.spec.install_modes) or found
-        return found
-
-    def _taken(self, csv: ClusterServiceVersion, target: Target) -> list[str]:
-        namespace = csv.metadata.namespace
-        wanted = [
-            *wanted_rights(csv, target, self._own),
-            *((self._own.deployments, Key(namespace, one.name)) for one in named_deployments(csv)),
-        ]
-        before = self._csvs.get(Key(namespace, csv.metadata.annotations.get(REPLACES, "")))
-        plans = self._plans.by_index("namespace", namespace)
-        replaced = key_of(before) if before and replaces(csv, before, plans) else None
-        return taken(csv, wanted, lambda owner: self._csvs.get(owner) is not None, replaced)
-
-    async def _apply_deployments(
-        self,
-        csv: ClusterServiceVersion,
-        config: Sequence[ConfigEntry],
-        target: Target,
-        writers: Writers,
-    ) -> list[DeploymentResult]:
-        variables = self._proxy.variables()
-        wanted = [
-            merged(one, config, variables, target.annotations) for one in named_deployments(csv)
-        ]
-        lookup = self._config_objects.lookup(csv.metadata.namespace)
-        return await Applier(csv, config, lookup, self._own, writers).apply(wanted)
-
-    def _faults(
-        self, csv: ClusterServiceVersion, config: Sequence[ConfigEntry]
-    ) -> list[ConfigFault]:
-        """The faults of the config that are found without the API server."""
-        lookup = self._config_objects.lookup(csv.metadata.namespace)
-        return [
-            fault
-            for one in named_deployments(csv)
-            for fault in config_faults(merged(one, config), config, lookup)
-        ]
 
     def _subscription(self, csv: ClusterServiceVersion) -> Subscription | None:
         """The Subscription whose configuration counts; None if it is gone."""
@@ -315,13 +228,9 @@ class Installer:
     def _forget(self, key: Key) -> None:
         self._config_objects.forget(key)
         self._needs.forget(key)
+        self._deployer.forget(key)
         self._reports.set(key, None)
-
-
-def _failed(error: ApiError) -> PhaseResult:
-    return PhaseResult(
-        phase=Phase.FAILED, reason="InstallComponentFailed", message=error.message or str(error)
-    )
+        self._rolling_out.pop(key, None)
 
 
 def _established_changed(old: Object | None, new: Object | None) -> bool:

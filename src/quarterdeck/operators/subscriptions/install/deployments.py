@@ -11,17 +11,17 @@ from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, ConfigEntr
 from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import AlreadyExists, Forbidden, Invalid
 from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Lookup, config_faults
-from quarterdeck.operators.subscriptions.config.merge import Merged
+from quarterdeck.operators.subscriptions.config.merge import MergedDeployment
 from quarterdeck.operators.subscriptions.config.refusals import refused_entries
 from quarterdeck.operators.subscriptions.install.applied import last_applied
 from quarterdeck.operators.subscriptions.install.desired import desired_deployment
 from quarterdeck.operators.subscriptions.install.phase import DeploymentResult
-from quarterdeck.operators.subscriptions.install.writers import Writers
-from quarterdeck.operators.subscriptions.names import owned_selector, owner_of
+from quarterdeck.operators.subscriptions.install.writers import Writers, prune
+from quarterdeck.operators.subscriptions.names import owner_of
 from quarterdeck.status import rollout
 
 
-class Applier:
+class DeploymentApplier:
     """Applies the Deployments of one ClusterServiceVersion."""
 
     def __init__(
@@ -39,14 +39,14 @@ class Applier:
         self._own = own.deployments
         self._deployments = writers.deployments
 
-    async def apply(self, wanted: Sequence[Merged]) -> list[DeploymentResult]:
+    async def apply(self, wanted: Sequence[MergedDeployment]) -> list[DeploymentResult]:
         """Apply these Deployments, and delete those of before."""
         results = [await self._apply(one) for one in wanted]
         names = [Key(self._csv.metadata.namespace, one.name) for one in wanted]
-        await self._own.prune(names, owned_selector(self._csv))
+        await prune(self._own, self._csv, names)
         return results
 
-    async def _apply(self, wanted: Merged) -> DeploymentResult:
+    async def _apply(self, wanted: MergedDeployment) -> DeploymentResult:
         live = self._own.get(Key(self._csv.metadata.namespace, wanted.name))
         faults = config_faults(wanted, self._config, self._lookup)
         if faults:
@@ -61,7 +61,7 @@ class Applier:
             causes = [(one.field, one.message) for one in error.causes]
             faults, refused = refused_entries(wanted, causes or [("", error.message)])
             return await self._keep(wanted.name, live, faults, refused)
-        return self._result(wanted.name, live, [], [])
+        return result_of(self._csv, wanted.name, live)
 
     async def _keep(
         self, name: str, live: Object | None, faults: list[ConfigFault], refused: list[str]
@@ -73,18 +73,26 @@ class Applier:
                 live = await self._deployments.ensure(held)
             except (Forbidden, Invalid, AlreadyExists) as error:
                 refused = [*refused, error.message]
-        return self._result(name, live, faults, refused)
+        return result_of(self._csv, name, live, faults, refused)
 
-    def _result(
-        self, name: str, live: Object | None, faults: list[ConfigFault], refused: list[str]
-    ) -> DeploymentResult:
-        return DeploymentResult(
-            name=name,
-            is_applied=live is not None and owner_of(live) == key_of(self._csv),
-            faults=tuple(faults),
-            refused=tuple(refused),
-            outcome=rollout.deployment(live) if live is not None else None,
-        )
+
+def result_of(
+    csv: ClusterServiceVersion,
+    name: str,
+    live: Object | None,
+    faults: Sequence[ConfigFault] = (),
+    refused: Sequence[str] = (),
+) -> DeploymentResult:
+    """What came of a Deployment of the version, as it is now."""
+    return DeploymentResult(
+        name=name,
+        is_applied=live is not None and owner_of(live) == key_of(csv),
+        faults=tuple(faults),
+        refused=tuple(refused),
+        outcome=rollout.deployment(live) if live is not None else None,
+        is_observed=live is None or not rollout.is_unobserved(live),
+        version=live["metadata"]["resourceVersion"] if live is not None else "",
+    )
 
 
 def _recreated(name: str) -> DeploymentResult:

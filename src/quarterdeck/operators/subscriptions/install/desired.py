@@ -12,7 +12,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     Permissions,
 )
 from quarterdeck.controller.metadata import owned_by
-from quarterdeck.operators.subscriptions.config.merge import Merged
+from quarterdeck.operators.subscriptions.config.merge import MergedDeployment
 from quarterdeck.operators.subscriptions.groups import Target
 from quarterdeck.operators.subscriptions.install.applied import with_record
 from quarterdeck.operators.subscriptions.names import (
@@ -70,7 +70,7 @@ def desired_roles(csv: ClusterServiceVersion, target: Target) -> Roles:
     )
 
 
-def desired_deployment(csv: ClusterServiceVersion, merged: Merged) -> Object:
+def desired_deployment(csv: ClusterServiceVersion, merged: MergedDeployment) -> Object:
     """The Deployment, with the configuration and its owner."""
     metadata = _metadata(csv, merged.name, csv.metadata.namespace)
     own = merged.deployment["metadata"]

@@ -33,6 +33,8 @@ class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     reason: str
     message: str
+    is_observed: bool = True
+    """Whether it is about what was applied last, and not about the time before."""
 
 
 class DeploymentResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,15 @@ class DeploymentResult(msgspec.Struct, frozen=True, kw_only=True):
     """Why the API server refuses it, apart from the configuration."""
     outcome: rollout.Outcome | None = None
     """How far its roll-out is; None if it does not exist."""
+    is_observed: bool = True
+    """Whether its controller has seen what was applied last."""
+    version: str = ""
+    """Its resource version."""
+
+    @property
+    def is_as_desired(self) -> bool:
+        """Whether it is as the version and the configuration want it."""
+        return self.is_applied and not self.faults and not self.refused
 
 
 def phase_of_deployments(results: Sequence[DeploymentResult]) -> PhaseResult:
@@ -69,12 +80,39 @@ def phase_of_deployments(results: Sequence[DeploymentResult]) -> PhaseResult:
             if isinstance(one.outcome, kind)
         ]
         if found:
-            return PhaseResult(phase=phase, reason=reason, message="; ".join(found))
+            return PhaseResult(
+                phase=phase,
+                reason=reason,
+                message="; ".join(found),
+                is_observed=all(one.is_observed for one in results),
+            )
     return PhaseResult(
         phase=Phase.SUCCEEDED,
         reason="InstallSucceeded",
         message="all Deployments are available, and up to date",
     )
+
+
+OBSERVED_WITHIN = 10.0
+"""Seconds in which the controller of Deployments sees a change, unless it does not run."""
+ROLL_OUT_GRACE_PERIOD = 1.0
+"""Seconds that a roll-out may last before it is worth a phase."""
+
+
+def seconds_unchanged(csv: ClusterServiceVersion, found: PhaseResult) -> float:
+    """For how many seconds of a roll-out a version that works stays Succeeded.
+
+    A short roll-out would be two writes and an event about something that is over before anybody
+    reads it. Until the controller of Deployments has seen a change, nothing is known about it.
+    """
+    status = csv.status
+    if (
+        found.phase != Phase.INSTALLING
+        or status.phase != Phase.SUCCEEDED
+        or status.observed_generation != csv.metadata.generation
+    ):
+        return 0.0
+    return ROLL_OUT_GRACE_PERIOD if found.is_observed else OBSERVED_WITHIN
 
 
 ANNOUNCED: dict[Phase, Literal["Normal", "Warning"]] = {

@@ -1,6 +1,6 @@
 """The target namespaces of the operators in a namespace, by its OperatorGroups."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from quarterdeck.api.meta import NAMESPACES
 from quarterdeck.api.operators_v1 import OPERATOR_GROUPS, OperatorGroup
@@ -42,14 +42,25 @@ class Targets:
 
     def target(self, namespace: str) -> Target | GroupFault:
         """The target by the OperatorGroups that were seen last."""
-        labels = {
+        groups = self.groups.by_index("namespace", namespace)
+        # Each of the two is for all objects of its kind, and most namespaces need neither.
+        selects = any(one.spec.selector is not None for one in groups)
+        labels = self._namespace_labels() if selects else {}
+        accounts = self._accounts(namespace) if not groups else ()
+        return target_of(namespace, groups, labels, accounts)
+
+    def _namespace_labels(self) -> dict[str, dict[str, str]]:
+        return {
             one["metadata"]["name"]: one["metadata"].get("labels") or {}
             for one in self.namespaces.all()
         }
-        groups = self.groups.by_index("namespace", namespace)
-        csvs = self._csvs.by_index("namespace", namespace)
-        plans = self._plans.by_index("namespace", namespace)
-        return target_of(namespace, groups, labels, accounts_of(csvs, plans))
+
+    def _accounts(self, namespace: str) -> Collection[str]:
+        csvs = self._csvs.by_index("account", namespace)
+        plans = self._plans.by_index("account", namespace)
+        if plans:  # Whether one counts depends on all versions.
+            csvs = self._csvs.by_index("namespace", namespace)
+        return accounts_of(csvs, plans)
 
 
 def accounts_of(

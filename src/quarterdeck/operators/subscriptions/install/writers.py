@@ -6,7 +6,8 @@ have.
 """
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -15,18 +16,23 @@ from quarterdeck.api.meta import (
     SERVICE_ACCOUNTS,
     Key,
     Object,
+    Resource,
     TypedObject,
     foreign,
 )
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
 from quarterdeck.controller import Manager, Objects, Selection
+from quarterdeck.controller.metadata import key_of
 from quarterdeck.controller.selection import ALL
+from quarterdeck.controller.uses import Write
 from quarterdeck.kube import Client, LabelSelector
 from quarterdeck.operators.subscriptions.groups import Target
-from quarterdeck.operators.subscriptions.names import MANAGED
-
-if TYPE_CHECKING:
-    from quarterdeck.controller.uses import Write
+from quarterdeck.operators.subscriptions.names import (
+    MANAGED,
+    owned_selector,
+    owner_index,
+    owner_value,
+)
 
 RBAC_API = "rbac.authorization.k8s.io/v1"
 ROLES = foreign(RBAC_API, "Role", "roles", namespaced=True)
@@ -37,6 +43,8 @@ CLUSTER_ROLE_BINDINGS = foreign(
 )
 SERVICES = foreign("v1", "Service", "services", namespaced=True)
 
+BY_CSV = "csv"
+"""The index of what belongs to each ClusterServiceVersion."""
 OURS = Selection(labels=LabelSelector(match_labels=MANAGED))
 MAX_ACCOUNTS = 64
 """The most accounts whose connections are kept; whoever writes OperatorGroups can name any."""
@@ -72,17 +80,34 @@ class Writers(msgspec.Struct, frozen=True, kw_only=True):
 
 def writers_of(manager: Manager, csvs: Objects[ClusterServiceVersion]) -> Writers:
     """The objects that the operator writes itself."""
-    writes: tuple[Write, ...] = ("ensure", "prune", "delete")
+    both: tuple[Write, ...] = ("ensure", "prune", "delete")
+
+    def objects(resource: Resource[Object], writes: tuple[Write, ...] = both) -> Objects[Object]:
+        return manager.objects(resource, OURS, indexes={BY_CSV: owner_index}, writes=writes)
+
     return Writers(
-        accounts=manager.objects(SERVICE_ACCOUNTS, OURS, writes=writes),
-        roles=manager.objects(ROLES, OURS, writes=writes),
-        bindings=manager.objects(ROLE_BINDINGS, OURS, writes=writes),
-        cluster_roles=manager.objects(CLUSTER_ROLES, OURS, writes=writes),
-        cluster_bindings=manager.objects(CLUSTER_ROLE_BINDINGS, OURS, writes=writes),
-        deployments=manager.objects(DEPLOYMENTS, OURS, writes=writes),
-        services=manager.objects(SERVICES, OURS, writes=writes),
+        accounts=objects(SERVICE_ACCOUNTS),
+        roles=objects(ROLES),
+        bindings=objects(ROLE_BINDINGS),
+        cluster_roles=objects(CLUSTER_ROLES),
+        cluster_bindings=objects(CLUSTER_ROLE_BINDINGS),
+        deployments=objects(DEPLOYMENTS),
+        # The garbage collector deletes a Service with its ClusterServiceVersion.
+        services=objects(SERVICES, ("ensure",)),
         csvs=csvs,
     )
+
+
+async def prune(
+    objects: Objects[Object], csv: ClusterServiceVersion, wanted: Iterable[Key] = ()
+) -> None:
+    """Delete what belongs to the version and is not wanted; `objects` are the operator's own."""
+    kept = frozenset(wanted)
+    unwanted = [
+        one for one in objects.by_index(BY_CSV, owner_value(csv)) if key_of(one) not in kept
+    ]
+    if unwanted:
+        await objects.prune(kept, owned_selector(csv), among=unwanted)
 
 
 class Impersonated:
