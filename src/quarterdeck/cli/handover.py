@@ -11,27 +11,18 @@ import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import Output, output_option, readable, show, table
 
 if TYPE_CHECKING:
     from quarterdeck.metal3.inspect import HandoverStatus
-    from quarterdeck.metal3.model import Row
+    from quarterdeck.metal3.model import TableRow
 
-HEADER = (
-    "UPDATE",
-    "VERSIONS",
-    "SUPPORTED",
-    "OWNER",
-    "TWO WRITERS",
-    "TEMPLATE CHANGES",
-    "BY HAND",
-    "STATES",
-    "STEPS",
-)
+HEADER = ("UPDATE", "SUPPORTED", "OWNER", "TWO WRITERS", "POD CHANGES", "STATES", "STEPS")
 FAULTS = ("unfenced-claim", "keeps-both-annotations")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def handover() -> None:
     """Show who manages metal3, and simulate the updates that hand it over."""
 
@@ -83,27 +74,33 @@ def releases(directory: Path) -> None:
         click.echo(f"{one.name}  {directory / one.version}")
 
 
-def as_table(found: "list[Row]") -> str:
+def as_table(found: "list[TableRow]") -> str:
     """The table of all updates, and what refuses the unsafe ones."""
     text = table(HEADER, [_cells(one) for one in found])
-    refused = [one for one in found if not one.supported]
-    lines = [f"  {one.edge}  {one.refused_by}" for one in refused]
+    versions = {one.edge[0]: one.old_version for one in found}
     states, steps = sum(one.states for one in found), sum(one.steps for one in found)
     return "\n".join(
         [
             text,
             "",
-            f"{states} states and {steps} steps explored. The changes of the pod template are with "
-            "the same images, and with other ones.",
-            "Updates that are not supported, and what refuses them (`--why A-C` shows how one goes "
-            "wrong):",
-            *lines,
-            "A can be reached only from B.",
+            f"The releases are {_listed(versions)}.",
+            f"{states} states and {steps} steps explored. POD CHANGES: how often the pod template",
+            "changes, with the same images and with other ones.",
+            "",
+            "What you do by hand during these updates:",
+            *(f"  {one.edge}  {one.by_hand}" for one in found if one.by_hand),
+            "Updates that are not supported, and what refuses them:",
+            *(f"  {one.edge}  {one.refused_by}" for one in found if not one.supported),
+            "`--why A-C` shows how one of these goes wrong. A can be reached only from B.",
         ]
     )
 
 
-def as_story(row: "Row") -> str:
+def _listed(versions: "dict[str, str]") -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def as_story(row: "TableRow") -> str:
     """How an update goes wrong, step by step."""
     if not row.counterexample:
         return f"{row.edge}: nothing goes wrong in {row.states} states and {row.steps} steps"
@@ -128,15 +125,13 @@ def as_facts(found: "HandoverStatus") -> str:
     return "\n".join([*lines, *(["", found.advice] if found.advice else [])])
 
 
-def _cells(row: "Row") -> list[str]:
+def _cells(row: "TableRow") -> list[str]:
     return [
         row.edge,
-        f"{row.old_version} -> {row.new_version}",
         "yes" if row.supported else click.style("no", fg="red"),
-        row.owner,
+        "either" if " or " in row.owner else row.owner,
         "yes" if row.two_writers else "never",
         row.template_changes,
-        row.by_hand or "-",
         str(row.states),
         str(row.steps),
     ]

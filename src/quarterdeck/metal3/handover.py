@@ -24,7 +24,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
 
 
-class Decision(StrEnum):
+class HandoverDecision(StrEnum):
     """What an operator does with the Deployment."""
 
     CREATE = "create"
@@ -59,21 +59,23 @@ def ownership_of(deployment: Object | None) -> Ownership | None:
 
 def machine_api_decision(
     found: Ownership | None, *, baremetal_exists: bool, gated: bool = True
-) -> Decision:
+) -> HandoverDecision:
     """The decision of the machine API operator; one that is not gated ignores the other."""
     if found is None:
-        return Decision.STAND_DOWN if gated and baremetal_exists else Decision.CREATE
+        return (
+            HandoverDecision.STAND_DOWN if gated and baremetal_exists else HandoverDecision.CREATE
+        )
     if not gated or not found.baremetal:
-        return Decision.MANAGE
-    return Decision.STAND_DOWN if baremetal_exists else Decision.CLAIM
+        return HandoverDecision.MANAGE
+    return HandoverDecision.STAND_DOWN if baremetal_exists else HandoverDecision.CLAIM
 
 
-def baremetal_decision(found: Ownership | None, *, own_exists: bool) -> Decision:
+def baremetal_decision(found: Ownership | None, *, own_exists: bool) -> HandoverDecision:
     """The decision of the baremetal operator."""
     if not own_exists:
-        return Decision.STAND_DOWN
+        return HandoverDecision.STAND_DOWN
     if found is None:
-        return Decision.CREATE
+        return HandoverDecision.CREATE
     if found.baremetal and not found.machine_api:
-        return Decision.MANAGE
-    return Decision.CLAIM
+        return HandoverDecision.MANAGE
+    return HandoverDecision.CLAIM

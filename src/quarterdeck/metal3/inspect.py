@@ -8,7 +8,7 @@ from quarterdeck.api.config_v1 import CLUSTER_OPERATORS, INFRASTRUCTURES
 from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, Resource, TypedObject
 from quarterdeck.kube import Client, NotFound
 from quarterdeck.metal3.deployment import template_hash
-from quarterdeck.metal3.handover import Decision, machine_api_decision, ownership_of
+from quarterdeck.metal3.handover import HandoverDecision, machine_api_decision, ownership_of
 from quarterdeck.metal3.names import BAREMETAL, DEPLOYMENT_KEY, MACHINE_API, NAMESPACE
 from quarterdeck.metal3.platform import (
     INFRASTRUCTURE_KEY,
@@ -94,7 +94,9 @@ def _advice(platform: str, live: Object | None, running: list[str], reported: li
         return ""
     if found is not None and found.machine_api and found.baremetal:
         return "both operators say that they manage metal3; the baremetal operator mends that"
-    stands_down = machine_api_decision(found, baremetal_exists=exists) is Decision.STAND_DOWN
+    stands_down = (
+        machine_api_decision(found, baremetal_exists=exists) is HandoverDecision.STAND_DOWN
+    )
     if stands_down and BAREMETAL not in running:
         return (
             "nobody manages metal3: the baremetal operator is gone, and its ClusterOperator is "

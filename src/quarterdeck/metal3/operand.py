@@ -22,7 +22,7 @@ from quarterdeck.controller.group import Group
 from quarterdeck.kube import AlreadyExists, Forbidden, LabelSelector, NotFound
 from quarterdeck.log import get_logger
 from quarterdeck.metal3.deployment import OPERAND, desired_deployment, template_hash
-from quarterdeck.metal3.handover import Decision, Ownership, ownership_of
+from quarterdeck.metal3.handover import HandoverDecision, Ownership, ownership_of
 from quarterdeck.metal3.images import MissingImages, images_in
 from quarterdeck.metal3.names import (
     BAREMETAL_IMAGES,
@@ -39,7 +39,7 @@ from quarterdeck.metal3.names import (
 from quarterdeck.metal3.password import PasswordMissing, check_secret, new_secret
 from quarterdeck.metal3.progress import APPLYING, progress
 from quarterdeck.metal3.state import Reason, State
-from quarterdeck.metal3.validation import Fault, faults
+from quarterdeck.metal3.validation import InvalidValue, faults
 from quarterdeck.metal3.validity import described, desired_status
 
 log = get_logger("metal3")
@@ -69,7 +69,7 @@ BAREMETAL_ROLE = Role(
     images=BAREMETAL_IMAGES,
 )
 
-Decide = Callable[[Ownership | None], Awaitable[Decision]]
+Decide = Callable[[Ownership | None], Awaitable[HandoverDecision]]
 """Decides by the annotations of the Deployment; raises `CannotDecide`."""
 
 
@@ -111,7 +111,7 @@ class Operand:
         """Make metal3 as its Provisioning says, if the operator manages it; return its state."""
         found = self._deployments.get(DEPLOYMENT_KEY)
         decision = await decide(ownership_of(found))
-        if decision is Decision.STAND_DOWN:
+        if decision is HandoverDecision.STAND_DOWN:
             return State(Reason.STANDING_DOWN, "another operator manages metal3")
         provisioning = self._provisionings.get(PROVISIONING_KEY)
         if provisioning is None or provisioning.metadata.deletion_timestamp:
@@ -129,7 +129,7 @@ class Operand:
             await self._ensure_password()
         except PasswordMissing as error:
             return State(Reason.NO_PASSWORD, str(error))
-        if decision is Decision.CLAIM and found is not None:
+        if decision is HandoverDecision.CLAIM and found is not None:
             found = await self._claim(found)
         desired = desired_deployment(
             provisioning,
@@ -152,7 +152,7 @@ class Operand:
         self._ran_with = made["spec"] if state.reason is Reason.COMPLETE else None
         return state
 
-    async def _tell(self, provisioning: Provisioning, wrong: list[Fault]) -> None:
+    async def _tell(self, provisioning: Provisioning, wrong: list[InvalidValue]) -> None:
         """Say in the Provisioning's own status, and by an event, whether it is valid."""
         if wrong:
             note = described(wrong)

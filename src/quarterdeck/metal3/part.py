@@ -1,10 +1,11 @@
 """The part of an operator that manages metal3: it runs on bare metal, and sleeps elsewhere.
 
-    Metal3Part(manager, "baremetal", BAREMETAL_ROLE, decide, report, [Watch(own)])
+    Metal3Part(manager, group, "baremetal", BAREMETAL_ROLE, decide, report, [Watch(own)])
 
-`switch` starts and stops the group that has everything but the platform. A stopped group watches
-nothing, and leaves metal3 as it is: a platform that changes by mistake must not cost Ironic's
-database.
+`switch` starts and stops the group that has everything but the platform. What cannot be read of it
+is reported, while the operator cannot start without what it reads elsewhere. A stopped group
+watches nothing, and leaves metal3 as it is: a platform that changes by mistake must not cost
+Ironic's database.
 """
 
 import re
@@ -15,14 +16,23 @@ import msgspec
 
 from quarterdeck.api.config_v1 import INFRASTRUCTURES
 from quarterdeck.api.meta import Key
-from quarterdeck.controller import DONE, Controller, Manager, Result, Selection, Watch, to_singleton
+from quarterdeck.controller import (
+    DONE,
+    Controller,
+    Group,
+    Manager,
+    Result,
+    Selection,
+    Watch,
+    to_singleton,
+)
 from quarterdeck.kube import ApiError, Conflict
 from quarterdeck.metal3.deployment import DEPLOY_TIMEOUT
 from quarterdeck.metal3.names import PROVISIONING_KEY
 from quarterdeck.metal3.operand import CannotDecide, Decide, Operand, Role
 from quarterdeck.metal3.platform import INFRASTRUCTURE_KEY, BareMetal, Platform, platform_of
 from quarterdeck.metal3.progress import APPLYING
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import Reason, State, with_remedy
 from quarterdeck.status import Report, Reporter
 
 RETRY_SECONDS = 5.0
@@ -47,6 +57,7 @@ class Metal3Part:
     def __init__(
         self,
         manager: Manager,
+        group: Group,
         name: str,
         role: Role,
         decide: Decide,
@@ -54,11 +65,14 @@ class Metal3Part:
         reads: Sequence[Watch] = (),
         deploy_timeout: timedelta = DEPLOY_TIMEOUT,
     ) -> None:
-        """Report as the ClusterOperator `name`; `decide` reads the objects in `reads`."""
+        """Report as the ClusterOperator `name`; `decide` reads the objects in `reads`.
+
+        The group has nothing but metal3, and what `decide` needs.
+        """
         self._infrastructures = manager.objects(
             INFRASTRUCTURES, Selection(name=INFRASTRUCTURE_KEY.name, optional=True)
         )
-        self._group = manager.group(f"metal3 of {name}")
+        self._group = group
         self._operand = Operand(self._group, manager, role, deploy_timeout)
         self._decide = decide
         self._report = report
@@ -89,11 +103,11 @@ class Metal3Part:
         try:
             self._state = await self._operand.reconcile(self._decide)
         except CannotDecide as error:
-            self._state = State(Reason.CANNOT_READ, str(error))
+            self._state = State(Reason.CANNOT_READ, with_remedy(str(error)))
         except Conflict:
             raise  # somebody was faster: it runs again at once
         except ApiError as error:
-            self._state = State(Reason.REFUSED, str(error))
+            self._state = State(Reason.REFUSED, with_remedy(str(error)))
             self._reporter.refresh_report()
             raise
         self._reporter.refresh_report()
@@ -131,4 +145,4 @@ def reported_state(state: State, trouble: Trouble | None, now: datetime) -> Stat
     """The state, or that something cannot be read, if that lasts. Pure."""
     if trouble is None or now - trouble.since < LOOK_PERIOD:
         return state
-    return State(Reason.CANNOT_READ, trouble.text)
+    return State(Reason.CANNOT_READ, with_remedy(trouble.text))

@@ -33,3 +33,13 @@ class State(msgspec.Struct, frozen=True):
     message: str
     valid_until: datetime | None = None
     """When another state is due although nothing changes; None if there is no such time."""
+
+
+FORBIDDEN = ' is forbidden: User "'
+"""How the API server says that a right is missing."""
+REMEDY = "grant its account this right again, as the roles in its release do"
+
+
+def with_remedy(message: str) -> str:
+    """The message of an error, with what to do if a right is missing. Pure."""
+    return f"{message}; {REMEDY}" if FORBIDDEN in message else message

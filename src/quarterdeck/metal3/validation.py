@@ -35,7 +35,7 @@ SHOWN = 80
 """The most characters of a value in a message."""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class InvalidValue(msgspec.Struct, frozen=True):
     """A value that metal3 cannot be configured with."""
 
     field: str
@@ -47,44 +47,48 @@ class Fault(msgspec.Struct, frozen=True):
         return f"spec.{self.field}: {value!r}: {self.remedy}"
 
 
-def faults(spec: ProvisioningSpec) -> list[Fault]:
+def faults(spec: ProvisioningSpec) -> list[InvalidValue]:
     """What is wrong with the configuration; empty if metal3 can run with it."""
     rules = (*RULES, *(NETWORK_RULES if has_network(spec) else ()))
     return [fault for rule in rules if (fault := rule(spec))]
 
 
-def network_is_known(spec: ProvisioningSpec) -> Fault | None:
+def network_is_known(spec: ProvisioningSpec) -> InvalidValue | None:
     """The mode is one of those that we know; a newer CRD may allow others."""
     if spec.network in list(ProvisioningNetwork):
         return None
     known = ", ".join(ProvisioningNetwork)
-    return Fault("provisioningNetwork", spec.network, f"choose one of {known}")
+    return InvalidValue("provisioningNetwork", spec.network, f"choose one of {known}")
 
 
-def url_names_a_checked_image(spec: ProvisioningSpec) -> Fault | None:
+def url_names_a_checked_image(spec: ProvisioningSpec) -> InvalidValue | None:
     """The image comes by HTTP, is compressed, and has a checksum."""
     field, url = "provisioningOSDownloadURL", spec.provisioning_os_download_url or ""
     if not url:
-        return Fault(field, url, "name the image of the operating system")
+        return InvalidValue(field, url, "name the image of the operating system")
     shown = _without_secrets(url)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        return Fault(field, shown, "write a URL")
+        return InvalidValue(field, shown, "write a URL")
     if USER.search(url):
-        return Fault(field, shown, "leave user and password out: Deployments show the URL")
+        return InvalidValue(field, shown, "leave user and password out: Deployments show the URL")
     if not URL.fullmatch(url):
         remedy = "write a URL without a fragment; percent-encode blanks and special characters"
-        return Fault(field, shown, remedy)
+        return InvalidValue(field, shown, remedy)
     if parts.scheme not in ("http", "https") or not host:
-        return Fault(field, shown, "use http or https, with a host")
+        return InvalidValue(field, shown, "use http or https, with a host")
     if not parts.path.endswith(COMPRESSED_IMAGES):
-        return Fault(field, shown, f"name a file that ends with {' or '.join(COMPRESSED_IMAGES)}")
+        return InvalidValue(
+            field, shown, f"name a file that ends with {' or '.join(COMPRESSED_IMAGES)}"
+        )
     # As it is written: the program that downloads the image does not decode it.
     checksums = [one for one in parts.query.split("&") if one.startswith("sha256=")]
     if len(checksums) != 1 or not CHECKSUM.fullmatch(checksums[0]):
-        return Fault(field, shown, "add ?sha256= with the 64 hexadecimal digits of its checksum")
+        return InvalidValue(
+            field, shown, "add ?sha256= with the 64 hexadecimal digits of its checksum"
+        )
     return None
 
 
@@ -115,7 +119,7 @@ def _without_value(parameter: str) -> str:
     return parameter if name == "sha256" and DIGITS.fullmatch(value) else f"{name}=…"
 
 
-def interface_is_named(spec: ProvisioningSpec) -> Fault | None:
+def interface_is_named(spec: ProvisioningSpec) -> InvalidValue | None:
     """There is an interface, unless the network is disabled; and it is a possible name."""
     name = spec.provisioning_interface or ""
     if not name and spec.network == ProvisioningNetwork.DISABLED:
@@ -123,18 +127,18 @@ def interface_is_named(spec: ProvisioningSpec) -> Fault | None:
     if INTERFACE.fullmatch(name):
         return None
     remedy = "name the network interface, as `ip link` shows it"
-    return Fault("provisioningInterface", name, remedy)
+    return InvalidValue("provisioningInterface", name, remedy)
 
 
-def cidr_parses(spec: ProvisioningSpec) -> Fault | None:
+def cidr_parses(spec: ProvisioningSpec) -> InvalidValue | None:
     """The network is one."""
     value = spec.provisioning_network_cidr or ""
     if network_in(value) is not None:
         return None
-    return Fault("provisioningNetworkCIDR", value, "write a network such as 172.30.20.0/24")
+    return InvalidValue("provisioningNetworkCIDR", value, "write a network such as 172.30.20.0/24")
 
 
-def managed_ipv6_network_is_small_enough(spec: ProvisioningSpec) -> Fault | None:
+def managed_ipv6_network_is_small_enough(spec: ProvisioningSpec) -> InvalidValue | None:
     """The prefix of an IPv6 network in which metal3 serves DHCP is no shorter than /64."""
     value = spec.provisioning_network_cidr or ""
     network = network_in(value)
@@ -143,27 +147,27 @@ def managed_ipv6_network_is_small_enough(spec: ProvisioningSpec) -> Fault | None
     if network.prefixlen >= LONGEST_IPV6_NETWORK:
         return None
     remedy = "use a prefix of /64 or longer: metal3's DHCP server serves no larger IPv6 network"
-    return Fault("provisioningNetworkCIDR", value, remedy)
+    return InvalidValue("provisioningNetworkCIDR", value, remedy)
 
 
-def ip_parses(spec: ProvisioningSpec) -> Fault | None:
+def ip_parses(spec: ProvisioningSpec) -> InvalidValue | None:
     """The address is one."""
     value = spec.provisioning_ip or ""
     if address_in(value) is not None:
         return None
-    return Fault("provisioningIP", value, "write an IPv4 or IPv6 address")
+    return InvalidValue("provisioningIP", value, "write an IPv4 or IPv6 address")
 
 
-def ip_inside_cidr(spec: ProvisioningSpec) -> Fault | None:
+def ip_inside_cidr(spec: ProvisioningSpec) -> InvalidValue | None:
     """The address is in the network."""
     value = spec.provisioning_ip or ""
     address, network = address_in(value), network_in(spec.provisioning_network_cidr or "")
     if address is None or network is None or address in network:
         return None
-    return Fault("provisioningIP", value, f"pick an address in {network}")
+    return InvalidValue("provisioningIP", value, f"pick an address in {network}")
 
 
-def ip_is_that_of_a_host(spec: ProvisioningSpec) -> Fault | None:
+def ip_is_that_of_a_host(spec: ProvisioningSpec) -> InvalidValue | None:
     """The address can be given to an interface: it is not the network's own, or its broadcast."""
     value = spec.provisioning_ip or ""
     address, network = address_in(value), network_in(spec.provisioning_network_cidr or "")
@@ -172,7 +176,7 @@ def ip_is_that_of_a_host(spec: ProvisioningSpec) -> Fault | None:
     special = address.is_multicast or address.is_loopback or address.is_unspecified
     if address not in _ends(network) and not special:
         return None
-    return Fault("provisioningIP", value, f"pick the address of a host in {network}")
+    return InvalidValue("provisioningIP", value, f"pick the address of a host in {network}")
 
 
 def _ends(network: Network) -> list[Address]:
@@ -184,7 +188,7 @@ def _ends(network: Network) -> list[Address]:
     return [network.network_address]
 
 
-def ip_outside_dhcp_range(spec: ProvisioningSpec) -> Fault | None:
+def ip_outside_dhcp_range(spec: ProvisioningSpec) -> InvalidValue | None:
     """No machine gets metal3's own address."""
     value = spec.provisioning_ip or ""
     address, found = address_in(value), range_in(spec.provisioning_dhcp_range or "")
@@ -195,27 +199,29 @@ def ip_outside_dhcp_range(spec: ProvisioningSpec) -> Fault | None:
         return None
     if not int(first) <= int(address) <= int(last):
         return None
-    return Fault("provisioningIP", value, f"pick an address outside of {first} to {last}")
+    return InvalidValue("provisioningIP", value, f"pick an address outside of {first} to {last}")
 
 
-def dhcp_range_is_in_the_network(spec: ProvisioningSpec) -> Fault | None:
+def dhcp_range_is_in_the_network(spec: ProvisioningSpec) -> InvalidValue | None:
     """If metal3 serves DHCP, there is a range, its start is not after its end, and it is inside."""
     if spec.network != ProvisioningNetwork.MANAGED:
         return None
     field, value = "provisioningDHCPRange", spec.provisioning_dhcp_range or ""
     found, network = range_in(value), network_in(spec.provisioning_network_cidr or "")
     if found is None:
-        return Fault(field, value, "write the first and the last address, with a comma between")
+        return InvalidValue(
+            field, value, "write the first and the last address, with a comma between"
+        )
     if network is not None and not all(address in network for address in found):
-        return Fault(field, value, f"pick addresses in {network}")
+        return InvalidValue(field, value, f"pick addresses in {network}")
     if found[0].version != found[1].version or int(found[0]) > int(found[1]):
-        return Fault(field, value, "write the lower address first")
+        return InvalidValue(field, value, "write the lower address first")
     if network is not None and any(address in _ends(network) for address in found):
-        return Fault(field, value, f"pick the addresses of hosts in {network}")
+        return InvalidValue(field, value, f"pick the addresses of hosts in {network}")
     return None
 
 
-Rule = Callable[[ProvisioningSpec], Fault | None]
+Rule = Callable[[ProvisioningSpec], InvalidValue | None]
 
 RULES: tuple[Rule, ...] = (network_is_known, url_names_a_checked_image, interface_is_named)
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from quarterdeck.api.metal3_v1alpha1 import OperatorCondition, Provisioning, ProvisioningStatus
 from quarterdeck.metal3.state import Reason
-from quarterdeck.metal3.validation import Fault
+from quarterdeck.metal3.validation import InvalidValue
 from quarterdeck.status import set_condition
 
 VALID = "Valid"
@@ -19,13 +19,13 @@ VALID = "Valid"
 AS_EXPECTED = "AsExpected"
 
 
-def described(faults: Sequence[Fault]) -> str:
+def described(faults: Sequence[InvalidValue]) -> str:
     """All faults in one message, each with field, value and remedy."""
     return "; ".join(map(str, faults))
 
 
 def desired_status(
-    provisioning: Provisioning, faults: Sequence[Fault], now: datetime
+    provisioning: Provisioning, faults: Sequence[InvalidValue], now: datetime
 ) -> ProvisioningStatus:
     """The status with the condition `Valid`; what others wrote into it stays."""
     status = provisioning.status

@@ -32,16 +32,19 @@ def pod_spec(spec: ProvisioningSpec) -> Any:
     return made(spec)["spec"]["template"]["spec"]
 
 
+def containers_of(pod: Any) -> list[Any]:
+    return [*pod["containers"], *pod["initContainers"]]
+
+
 def env(spec: ProvisioningSpec, container: str) -> dict[str, str]:
-    found = pod_spec(spec)
-    (one,) = (
-        one for one in (*found["containers"], *found["initContainers"]) if one["name"] == container
-    )
+    (one,) = (one for one in containers_of(pod_spec(spec)) if one["name"] == container)
     return {variable["name"]: variable.get("value", "from") for variable in one["env"]}
 
 
 UNMANAGED = msgspec.structs.replace(MANAGED, provisioning_network="Unmanaged")
+UNMANAGED_IPV6 = msgspec.structs.replace(IPV6, provisioning_network="Unmanaged")
 WITH_IP = msgspec.structs.replace(MANAGED, provisioning_network="Disabled")
+WITH_IPV6 = msgspec.structs.replace(IPV6, provisioning_network="Disabled")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,9 @@ WITH_IP = msgspec.structs.replace(MANAGED, provisioning_network="Disabled")
         pytest.param(MANAGED, 10, 3, set(), id="managed"),
         pytest.param(IPV6, 10, 3, set(), id="managed, IPv6"),
         pytest.param(UNMANAGED, 10, 3, set(), id="unmanaged"),
+        pytest.param(UNMANAGED_IPV6, 10, 3, set(), id="unmanaged, IPv6"),
         pytest.param(WITH_IP, 9, 3, {"metal3-dnsmasq"}, id="disabled"),
+        pytest.param(WITH_IPV6, 9, 3, {"metal3-dnsmasq"}, id="disabled, IPv6"),
         pytest.param(
             DISABLED,
             8,
@@ -67,43 +72,53 @@ def test_the_containers_of_each_mode(
     assert len(found["containers"]) == containers
     assert len(found["initContainers"]) == init_containers
     everything = pod_spec(MANAGED)
-    names = {one["name"] for field in ("containers", "initContainers") for one in everything[field]}
-    there = {one["name"] for field in ("containers", "initContainers") for one in found[field]}
+    names = {one["name"] for one in containers_of(everything)}
+    there = {one["name"] for one in containers_of(found)}
     assert names - there == lacks
+
+
+BOOT = {"metal3-httpd", "metal3-ironic-conductor", "metal3-ironic-api"}
+"""The containers that know how machines boot, in every mode."""
+ON_THE_NETWORK = {"metal3-ironic-inspector", "metal3-static-ip-manager", "metal3-static-ip-set"}
+"""Those that know only the address."""
+V4, V6 = "172.30.20.3/24", "fd2e:6f44:5dd8:b856::2/80"
+RANGE_4 = "172.30.20.11,172.30.20.101,24"
+RANGE_6 = "fd2e:6f44:5dd8:b856::3,fd2e:6f44:5dd8:b856::ff,80"
 
 
 @pytest.mark.parametrize(
     ("spec", "address", "dhcp", "options"),
     [
-        pytest.param(
-            MANAGED, "172.30.20.3/24", "172.30.20.11,172.30.20.101,24", "ip=dhcp", id="IPv4"
-        ),
-        pytest.param(
-            IPV6,
-            "fd2e:6f44:5dd8:b856::2/80",
-            "fd2e:6f44:5dd8:b856::3,fd2e:6f44:5dd8:b856::ff,80",
-            "ip=dhcp6",
-            id="IPv6",
-        ),
-        pytest.param(UNMANAGED, "172.30.20.3/24", None, "ip=dhcp", id="DHCP of others"),
+        pytest.param(MANAGED, V4, RANGE_4, "ip=dhcp", id="managed, IPv4"),
+        pytest.param(IPV6, V6, RANGE_6, "ip=dhcp6", id="managed, IPv6"),
+        pytest.param(UNMANAGED, V4, None, "ip=dhcp", id="unmanaged, IPv4"),
+        pytest.param(UNMANAGED_IPV6, V6, None, "ip=dhcp6", id="unmanaged, IPv6"),
+        pytest.param(WITH_IP, V4, None, "ip=dhcp", id="disabled, IPv4"),
+        pytest.param(WITH_IPV6, V6, None, "ip=dhcp6", id="disabled, IPv6"),
     ],
 )
-def test_the_environment_of_each_family(
+def test_the_environment_of_each_mode_and_family(
     spec: ProvisioningSpec, address: str, dhcp: str | None, options: str
 ) -> None:
-    found = env(spec, "metal3-dnsmasq")
-    assert found["PROVISIONING_IP"] == address
-    assert found.get("DHCP_RANGE") == dhcp
-    assert found["IP_OPTIONS"] == options
-    assert found["PROVISIONING_INTERFACE"] == "eth0"
-    for name in ("metal3-static-ip-manager", "metal3-static-ip-set"):
-        assert env(spec, name) == {"PROVISIONING_IP": address, "PROVISIONING_INTERFACE": "eth0"}
+    """Also if the range is set in a mode in which metal3 serves no DHCP."""
+    host = {"PROVISIONING_IP": address, "PROVISIONING_INTERFACE": "eth0"}
+    pod = pod_spec(spec)
+    found = {one["name"]: env(spec, one["name"]) for one in containers_of(pod)}
+    dnsmasq = {"metal3-dnsmasq"} & found.keys()
+    assert bool(dnsmasq) == (spec.provisioning_network != "Disabled")
+    for name in BOOT | dnsmasq:
+        assert found[name].items() >= {**host, "IP_OPTIONS": options}.items()
+    for name in ON_THE_NETWORK:
+        assert found[name] == host
+    ranges = {name: one["DHCP_RANGE"] for name, one in found.items() if "DHCP_RANGE" in one}
+    assert ranges == ({"metal3-dnsmasq": dhcp} if dhcp else {})
 
 
 def test_without_an_address_no_container_names_one() -> None:
-    found = env(DISABLED, "metal3-ironic-conductor")
-    assert not {"PROVISIONING_IP", "PROVISIONING_INTERFACE", "DHCP_RANGE"} & found.keys()
-    assert found["IP_OPTIONS"] == "ip=dhcp"
+    for one in containers_of(pod_spec(DISABLED)):
+        found = env(DISABLED, one["name"])
+        assert not {"PROVISIONING_IP", "PROVISIONING_INTERFACE", "DHCP_RANGE"} & found.keys()
+        assert found.get("IP_OPTIONS") == ("ip=dhcp" if one["name"] in BOOT else None)
 
 
 def test_the_urls_of_the_ramdisk_and_of_the_image() -> None:

@@ -11,7 +11,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
 from quarterdeck.cli.handover import as_facts
 from quarterdeck.metal3.handover import (
-    Decision,
+    HandoverDecision,
     Ownership,
     baremetal_decision,
     machine_api_decision,
@@ -19,10 +19,10 @@ from quarterdeck.metal3.handover import (
 )
 from quarterdeck.metal3.inspect import status_of
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
-from quarterdeck.metal3.part import later_trouble, reported_state
+from quarterdeck.metal3.part import LOOK_PERIOD, Trouble, later_trouble, reported_state
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, UnknownPlatform, platform_of
 from quarterdeck.metal3.progress import progress
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import REMEDY, Reason, State, with_remedy
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINE, CLAIMED, BOTH, NEITHER = (
@@ -36,20 +36,20 @@ MINE, CLAIMED, BOTH, NEITHER = (
 @pytest.mark.parametrize(
     ("found", "exists", "gated", "ungated"),
     [
-        (None, False, Decision.CREATE, Decision.CREATE),
-        (None, True, Decision.STAND_DOWN, Decision.CREATE),
-        (MINE, False, Decision.MANAGE, Decision.MANAGE),
-        (MINE, True, Decision.MANAGE, Decision.MANAGE),
-        (NEITHER, False, Decision.MANAGE, Decision.MANAGE),
-        (NEITHER, True, Decision.MANAGE, Decision.MANAGE),
-        (CLAIMED, True, Decision.STAND_DOWN, Decision.MANAGE),
-        (BOTH, True, Decision.STAND_DOWN, Decision.MANAGE),
-        (CLAIMED, False, Decision.CLAIM, Decision.MANAGE),
-        (BOTH, False, Decision.CLAIM, Decision.MANAGE),
+        (None, False, HandoverDecision.CREATE, HandoverDecision.CREATE),
+        (None, True, HandoverDecision.STAND_DOWN, HandoverDecision.CREATE),
+        (MINE, False, HandoverDecision.MANAGE, HandoverDecision.MANAGE),
+        (MINE, True, HandoverDecision.MANAGE, HandoverDecision.MANAGE),
+        (NEITHER, False, HandoverDecision.MANAGE, HandoverDecision.MANAGE),
+        (NEITHER, True, HandoverDecision.MANAGE, HandoverDecision.MANAGE),
+        (CLAIMED, True, HandoverDecision.STAND_DOWN, HandoverDecision.MANAGE),
+        (BOTH, True, HandoverDecision.STAND_DOWN, HandoverDecision.MANAGE),
+        (CLAIMED, False, HandoverDecision.CLAIM, HandoverDecision.MANAGE),
+        (BOTH, False, HandoverDecision.CLAIM, HandoverDecision.MANAGE),
     ],
 )
 def test_the_table_of_the_machine_api_operator(
-    found: Ownership | None, exists: bool, gated: Decision, ungated: Decision
+    found: Ownership | None, exists: bool, gated: HandoverDecision, ungated: HandoverDecision
 ) -> None:
     assert machine_api_decision(found, baremetal_exists=exists) is gated
     assert machine_api_decision(found, baremetal_exists=exists, gated=False) is ungated
@@ -58,18 +58,18 @@ def test_the_table_of_the_machine_api_operator(
 @pytest.mark.parametrize(
     ("found", "decision"),
     [
-        (None, Decision.CREATE),
-        (MINE, Decision.CLAIM),
-        (NEITHER, Decision.CLAIM),
-        (BOTH, Decision.CLAIM),
-        (CLAIMED, Decision.MANAGE),
+        (None, HandoverDecision.CREATE),
+        (MINE, HandoverDecision.CLAIM),
+        (NEITHER, HandoverDecision.CLAIM),
+        (BOTH, HandoverDecision.CLAIM),
+        (CLAIMED, HandoverDecision.MANAGE),
     ],
 )
 def test_the_baremetal_operator_claims_what_is_not_its_own_alone(
-    found: Ownership | None, decision: Decision
+    found: Ownership | None, decision: HandoverDecision
 ) -> None:
     assert baremetal_decision(found, own_exists=True) is decision
-    assert baremetal_decision(found, own_exists=False) is Decision.STAND_DOWN
+    assert baremetal_decision(found, own_exists=False) is HandoverDecision.STAND_DOWN
 
 
 def deployment(*annotations: str, **status: Any) -> Object:
@@ -217,6 +217,13 @@ def test_what_cannot_be_read_for_long_is_reported_and_counts_no_seconds() -> Non
     third = later_trouble(second, "waiting for pods: forbidden", later)
     assert reported_state(state, third, later).message == "waiting for pods: forbidden"
     assert reported_state(state, later_trouble(third, "", later), later) == state
+
+
+def test_a_missing_right_is_reported_with_what_to_do() -> None:
+    refused = 'waiting for secrets: 403 Forbidden: secrets is forbidden: User "x" cannot list them'
+    state = reported_state(State(Reason.COMPLETE, "fine"), Trouble(NOW, refused), NOW + LOOK_PERIOD)
+    assert state == State(Reason.CANNOT_READ, f"{refused}; {REMEDY}")
+    assert with_remedy("pods is forbidden: exceeded quota") == "pods is forbidden: exceeded quota"
 
 
 def test_an_annotation_is_no_roll_out() -> None:

@@ -136,6 +136,9 @@ def test_simulate_prints_the_table_and_the_counterexample() -> None:
     for name, supported in SUPPORTED.items():
         (line,) = (one for one in shown.output.splitlines() if one.startswith(f"{name}  "))
         assert ("   yes   " if supported else "   no  ") in line
+    assert max(map(len, shown.output.splitlines())) <= 80, "the table fits a terminal"
+    assert "  C->B  delete the baremetal operator" in shown.output
+    assert "The releases are A 4.6.0, B 4.6.1, C 4.7.0, D 4.7.1." in shown.output
     assert "3462 states and 23909 steps" in shown.output
     assert "A can be reached only from B." in shown.output
     data = json.loads(CliRunner().invoke(cli, ["handover", "simulate", "-o", "json"]).output)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quarterdeck.api.metal3_v1alpha1 import ProvisioningSpec
 from quarterdeck.metal3.containers import desired_containers, desired_init_containers
 from quarterdeck.metal3.images import NAMES
-from quarterdeck.metal3.validation import Fault, faults
+from quarterdeck.metal3.validation import InvalidValue, faults
 
 CHECKSUM = "0123456789abcdefABCDEF0123456789" * 2
 URL = f"http://172.22.0.1/images/os.qcow2.gz?sha256={CHECKSUM}"
@@ -237,7 +237,7 @@ def test_all_faults_are_reported_at_once() -> None:
 
 
 def test_a_long_value_is_cut() -> None:
-    assert len(str(Fault("f", "x" * 10_000, "r"))) < 200
+    assert len(str(InvalidValue("f", "x" * 10_000, "r"))) < 200
 
 
 texts = st.none() | st.sampled_from(["", "172.30.20.3", "172.30.20.0/24", "fd00::/64"]) | st.text()

@@ -4,9 +4,9 @@
 make; `edges` has the updates between releases; `explore` visits every reachable state.
 """
 
-from quarterdeck.metal3.model.edges import EDGES, RELEASES, Edge, Release
+from quarterdeck.metal3.model.edges import EDGES, RELEASES, Edge, ModelRelease
 from quarterdeck.metal3.model.explore import Exploration, explore
-from quarterdeck.metal3.model.table import Row, rows
+from quarterdeck.metal3.model.table import TableRow, rows
 from quarterdeck.metal3.model.world import Faults
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "Edge",
     "Exploration",
     "Faults",
-    "Release",
-    "Row",
+    "ModelRelease",
+    "TableRow",
     "explore",
     "rows",
 ]

@@ -14,15 +14,15 @@ from quarterdeck.metal3.model.world import (
     RUNNING_PHASES,
     STOPPED,
     Deployment,
-    Operator,
+    ModelOperator,
     Rules,
-    Step,
+    Transition,
     World,
     settled,
 )
 
 
-class Release(NamedTuple):
+class ModelRelease(NamedTuple):
     """A release with a build of the machine API operator, and perhaps the baremetal operator."""
 
     name: str
@@ -40,10 +40,10 @@ class Release(NamedTuple):
 RELEASES = {
     release.name: release
     for release in (
-        Release("A", "4.6.0", "ungated", has_baremetal=False),
-        Release("B", "4.6.1", "gated", has_baremetal=False),
-        Release("C", "4.7.0", "gated", has_baremetal=True),
-        Release("D", "4.7.1", "none", has_baremetal=True),
+        ModelRelease("A", "4.6.0", "ungated", has_baremetal=False),
+        ModelRelease("B", "4.6.1", "gated", has_baremetal=False),
+        ModelRelease("C", "4.7.0", "gated", has_baremetal=True),
+        ModelRelease("D", "4.7.1", "none", has_baremetal=True),
     )
 }
 
@@ -51,8 +51,8 @@ RELEASES = {
 class Edge(NamedTuple):
     """An update from one release to another, up or down."""
 
-    old: Release
-    new: Release
+    old: ModelRelease
+    new: ModelRelease
 
     @property
     def name(self) -> str:
@@ -65,15 +65,17 @@ class Edge(NamedTuple):
         return self.old.has_baremetal and not self.new.has_baremetal
 
     @property
-    def operators(self) -> tuple[Operator, ...]:
+    def operators(self) -> tuple[ModelOperator, ...]:
         """The operators that run at some time of it."""
-        found: list[Operator] = []
+        found: list[ModelOperator] = []
         for age, release in (("old", self.old), ("new", self.new)):
             if release.manages:
                 gated = release.machine_api == "gated"
-                found.append(Operator(f"{age} machine-api {release.name}", "machine-api", gated))
+                found.append(
+                    ModelOperator(f"{age} machine-api {release.name}", "machine-api", gated)
+                )
             if release.has_baremetal:
-                found.append(Operator(f"{age} baremetal {release.name}", "baremetal"))
+                found.append(ModelOperator(f"{age} baremetal {release.name}", "baremetal"))
         return tuple(found)
 
 
@@ -107,7 +109,7 @@ def first_worlds(edge: Edge, rules: Rules) -> Iterator[World]:
         yield World(deployment, cluster_operator=edge.old.has_baremetal, phases=phases)
 
 
-def update_steps(edge: Edge, rules: Rules, world: World) -> Iterator[Step]:
+def update_steps(edge: Edge, rules: Rules, world: World) -> Iterator[Transition]:
     """The steps of the cluster version operator and of the administrator."""
     begun = _new_machine_api_runs(edge, world)
     for index, operator in enumerate(rules.operators):
@@ -123,7 +125,7 @@ def update_steps(edge: Edge, rules: Rules, world: World) -> Iterator[Step]:
     may_delete = begun and edge.removes_baremetal and (rules.any_order or not runs)
     if may_delete and world.cluster_operator:
         text = "the administrator deletes the ClusterOperator baremetal"
-        yield Step(text, world._replace(cluster_operator=False))
+        yield Transition(text, world._replace(cluster_operator=False))
 
 
 def is_final(edge: Edge, rules: Rules, world: World) -> bool:
@@ -136,7 +138,7 @@ def is_final(edge: Edge, rules: Rules, world: World) -> bool:
     return settled(rules, world)
 
 
-def _may_stop(edge: Edge, rules: Rules, world: World, operator: Operator) -> bool:
+def _may_stop(edge: Edge, rules: Rules, world: World, operator: ModelOperator) -> bool:
     """Whether what replaces an old operator is there; the administrator replaces it by nothing."""
     if not _is_old(operator):
         return False
@@ -153,10 +155,10 @@ def _new_machine_api_runs(edge: Edge, world: World) -> bool:
     return True  # it does not know metal3, and so is no part of the model
 
 
-def _is_old(operator: Operator) -> bool:
+def _is_old(operator: ModelOperator) -> bool:
     return operator.name.startswith("old ")
 
 
-def _step(world: World, index: int, phase: str, text: str) -> Step:
+def _step(world: World, index: int, phase: str, text: str) -> Transition:
     phases = (*world.phases[:index], phase, *world.phases[index + 1 :])
-    return Step(text, world._replace(phases=phases))
+    return Transition(text, world._replace(phases=phases))

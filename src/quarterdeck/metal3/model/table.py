@@ -12,7 +12,7 @@ REFUSED_UP = "Upgradeable=False of machine-api"
 REFUSED_DOWN = "not in the target's list of previous versions"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TableRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An update, and what the model found about it."""
 
     edge: str
@@ -36,20 +36,20 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     counterexample: tuple[str, ...]
 
 
-def rows(faults: Faults = NO_FAULTS) -> Iterator[Row]:
+def rows(faults: Faults = NO_FAULTS) -> Iterator[TableRow]:
     """The rows of all updates."""
     for edge in EDGES:
         yield row(edge, faults)
 
 
-def row(edge: Edge, faults: Faults = NO_FAULTS) -> Row:
+def row(edge: Edge, faults: Faults = NO_FAULTS) -> TableRow:
     """The row of one update."""
     found = explore(edge, faults=faults)
     others = explore(edge, same_images=False, any_order=False, deletions=False, faults=faults)
     supported = not found.violation and not found.stuck
     upwards = edge.old.version < edge.new.version
     refused = REFUSED_UP if upwards else REFUSED_DOWN
-    return Row(
+    return TableRow(
         edge=edge.name,
         old_version=edge.old.version,
         new_version=edge.new.version,

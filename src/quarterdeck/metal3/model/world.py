@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from quarterdeck.metal3.handover import (
-    Decision,
+    HandoverDecision,
     Ownership,
     baremetal_decision,
     machine_api_decision,
@@ -25,13 +25,13 @@ from quarterdeck.metal3.handover import (
 
 NOT_STARTED, IDLE, HAS_READ, STOPPED = "not started", "idle", "has read", "stopped"
 OUTDATED_CLAIM = "claim, outdated"
-RUNNING_PHASES = frozenset({IDLE, HAS_READ, OUTDATED_CLAIM, *Decision})
+RUNNING_PHASES = frozenset({IDLE, HAS_READ, OUTDATED_CLAIM, *HandoverDecision})
 
 MOST_CHANGES = 3
 """Where the model stops to count changes of the pod template: there is no bound."""
 
 
-class Operator(NamedTuple):
+class ModelOperator(NamedTuple):
     """One operator of one release."""
 
     name: str
@@ -84,7 +84,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
 NO_FAULTS = Faults()
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """A step from one state to another."""
 
     text: str
@@ -96,7 +96,7 @@ class Step(NamedTuple):
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What an exploration varies."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[ModelOperator, ...]
     same_images: bool = True
     any_order: bool = True
     """Whether the administrator may delete the ClusterOperator while its operator runs."""
@@ -105,7 +105,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     faults: Faults = NO_FAULTS
 
 
-def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
+def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Transition]:
     """The steps that one operator can make now."""
     operator, phase = rules.operators[index], world.phases[index]
     match phase:
@@ -113,21 +113,21 @@ def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
             yield _moved(world, index, HAS_READ, f"{operator.name} reads the Deployment")
             if operator.is_baremetal and not world.cluster_operator:
                 text = f"{operator.name} creates its ClusterOperator"
-                yield Step(text, world._replace(cluster_operator=True))
+                yield Transition(text, world._replace(cluster_operator=True))
         case "has read":
             decision = _decide(operator, world)
-            if decision is Decision.STAND_DOWN:
+            if decision is HandoverDecision.STAND_DOWN:
                 yield _moved(world, index, IDLE, f"{operator.name} stands down")
             else:
                 yield _moved(world, index, decision, f"{operator.name} decides: {decision}")
-        case Decision.CREATE if world.deployment is not None:
+        case HandoverDecision.CREATE if world.deployment is not None:
             yield _moved(world, index, IDLE, f"{operator.name} finds that another one was faster")
-        case Decision.CREATE:
+        case HandoverDecision.CREATE:
             made = _applied(rules, operator, None)
             yield _written(rules, world, index, made, f"{operator.name} creates the Deployment")
-        case Decision.MANAGE:
+        case HandoverDecision.MANAGE:
             yield _managed(rules, world, index)
-        case Decision.CLAIM:
+        case HandoverDecision.CLAIM:
             yield _claimed(rules, world, index)
         case "claim, outdated":
             step = _claimed(rules, world, index)
@@ -137,17 +137,17 @@ def operator_steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
         yield _moved(world, index, IDLE, f"{operator.name} is killed and restarts")
 
 
-def deletion_steps(rules: Rules, world: World) -> Iterator[Step]:
+def deletion_steps(rules: Rules, world: World) -> Iterator[Transition]:
     """The deletions that nobody planned; the operators have to make good for them."""
     if not rules.deletions:
         return
     if world.deployment is not None:
         phases = tuple(_outdated(rules, phase) for phase in world.phases)
         gone = world._replace(deployment=None, phases=phases)
-        yield Step("somebody deletes the Deployment", gone)
+        yield Transition("somebody deletes the Deployment", gone)
     if world.cluster_operator:
         gone = world._replace(cluster_operator=False)
-        yield Step("somebody deletes the ClusterOperator baremetal", gone)
+        yield Transition("somebody deletes the ClusterOperator baremetal", gone)
 
 
 def settled(rules: Rules, world: World) -> bool:
@@ -158,16 +158,18 @@ def settled(rules: Rules, world: World) -> bool:
         if phase != IDLE or (operator.is_baremetal and not world.cluster_operator):
             return False
         match _decide(operator, world):
-            case Decision.STAND_DOWN:
+            case HandoverDecision.STAND_DOWN:
                 continue
-            case Decision.MANAGE if world.deployment == _applied(rules, operator, world.deployment):
+            case HandoverDecision.MANAGE if world.deployment == _applied(
+                rules, operator, world.deployment
+            ):
                 continue
             case _:
                 return False
     return True
 
 
-def _decide(operator: Operator, world: World) -> Decision:
+def _decide(operator: ModelOperator, world: World) -> HandoverDecision:
     found = world.deployment.ownership if world.deployment else None
     if operator.is_baremetal:
         return baremetal_decision(found, own_exists=world.cluster_operator)
@@ -176,7 +178,7 @@ def _decide(operator: Operator, world: World) -> Decision:
     )
 
 
-def _applied(rules: Rules, operator: Operator, current: Deployment | None) -> Deployment:
+def _applied(rules: Rules, operator: ModelOperator, current: Deployment | None) -> Deployment:
     """The Deployment after an apply: its own annotation is there, the other's is as it was."""
     template = "any" if rules.same_images else operator.kind
     before = current or Deployment(machine_api=False, baremetal=False, template=template)
@@ -185,7 +187,7 @@ def _applied(rules: Rules, operator: Operator, current: Deployment | None) -> De
     return before._replace(machine_api=True, template=template)
 
 
-def _managed(rules: Rules, world: World, index: int) -> Step:
+def _managed(rules: Rules, world: World, index: int) -> Transition:
     operator, current = rules.operators[index], world.deployment
     made = _applied(rules, operator, current)
     if made == current:
@@ -196,7 +198,7 @@ def _managed(rules: Rules, world: World, index: int) -> Step:
     return _written(rules, world, index, made, f"{operator.name} applies", violation)
 
 
-def _claimed(rules: Rules, world: World, index: int) -> Step:
+def _claimed(rules: Rules, world: World, index: int) -> Transition:
     """The one write that changes annotations only; the operator then applies."""
     operator, current = rules.operators[index], world.deployment
     if current is None:
@@ -210,12 +212,12 @@ def _claimed(rules: Rules, world: World, index: int) -> Step:
     both = "both annotations are there after a claim" if made.machine_api and made.baremetal else ""
     step = _written(rules, world, index, made, text, both)
     # It knows the result of its own write, and goes on with it.
-    return step._replace(world=_with_phase(step.world, index, Decision.MANAGE))
+    return step._replace(world=_with_phase(step.world, index, HandoverDecision.MANAGE))
 
 
 def _written(
     rules: Rules, world: World, index: int, made: Deployment, text: str, violation: str = ""
-) -> Step:
+) -> Transition:
     """The state after a write: all that others have read is outdated."""
     current = world.deployment
     changed = current is not None and current.template != made.template
@@ -224,19 +226,19 @@ def _written(
     )
     changes = min(world.changes + changed, MOST_CHANGES)
     after = world._replace(deployment=made, phases=phases, changes=changes)
-    return Step(text, after, violation)
+    return Transition(text, after, violation)
 
 
 def _outdated(rules: Rules, phase: str) -> str:
-    if phase in (Decision.CLAIM, OUTDATED_CLAIM) and rules.faults.unfenced_claim:
+    if phase in (HandoverDecision.CLAIM, OUTDATED_CLAIM) and rules.faults.unfenced_claim:
         return OUTDATED_CLAIM
-    if phase == Decision.CREATE and rules.deletions:
+    if phase == HandoverDecision.CREATE and rules.deletions:
         return phase  # it succeeds if the Deployment is gone again by then
     return IDLE if phase in RUNNING_PHASES else phase
 
 
-def _moved(world: World, index: int, phase: str, text: str) -> Step:
-    return Step(text, _with_phase(world, index, phase))
+def _moved(world: World, index: int, phase: str, text: str) -> Transition:
+    return Transition(text, _with_phase(world, index, phase))
 
 
 def _with_phase(world: World, index: int, phase: str) -> World:

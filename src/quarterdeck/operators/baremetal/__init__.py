@@ -1,6 +1,12 @@
 """The cluster baremetal operator: it runs metal3 on bare metal, and is disabled elsewhere."""
 
-from quarterdeck.delivery.declaration import Declaration, Deployed, Local, PayloadPart
+from quarterdeck.delivery.declaration import (
+    Declaration,
+    Deployed,
+    Local,
+    PayloadPart,
+    SeldomUsed,
+)
 from quarterdeck.delivery.placement import CONTROL_PLANE, CONTROL_PLANE_ROLES
 
 OPERATOR = Declaration(
@@ -10,6 +16,8 @@ OPERATOR = Declaration(
     setup="quarterdeck.operators.baremetal.controller:setup",
     settings="quarterdeck.operators.baremetal.settings:Settings",
     namespace="openshift-machine-api",
+    # metal3 uses the host's network.
+    pod_security="privileged",
     account="cluster-baremetal-operator",
     component="cluster-baremetal-operator",
     cluster_operator="baremetal",
@@ -43,6 +51,14 @@ OPERATOR = Declaration(
             run_level=31,
             objects="quarterdeck.metal3.delivered:BAREMETAL_IMAGES_OBJECTS",
             kept=True,
+        ),
+    ),
+    seldom_used=(
+        SeldomUsed(
+            group="metal3.io",
+            resource="provisionings/status",
+            verbs=("patch",),
+            why="after a handover the status is there already; it is written when the spec changes",
         ),
     ),
     local=Local(text=", disabled unless the platform is BareMetal"),

@@ -8,7 +8,7 @@
 | the configuration is invalid, or images or the password are missing | True | True | True | False |
 | the roll-out is under way | True | True | False | False |
 | the roll-out is complete | True | False | False | False |
-| a write is refused, or the roll-out makes no progress | True | True | True | False |
+| a read or write is refused, or the roll-out makes no progress | True | True | True | False |
 | a container crashes again and again | False | False | True | False |
 """
 

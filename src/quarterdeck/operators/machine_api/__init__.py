@@ -13,6 +13,8 @@ OPERATOR = Declaration(
     setup="quarterdeck.operators.machine_api.controller:setup",
     settings="quarterdeck.operators.machine_api.settings:Settings",
     namespace="openshift-machine-api",
+    # metal3 uses the host's network.
+    pod_security="privileged",
     account="machine-api-operator",
     component="machine-api-operator",
     cluster_operator="machine-api",

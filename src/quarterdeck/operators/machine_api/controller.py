@@ -10,7 +10,7 @@ from quarterdeck.api.config_v1 import CLUSTER_OPERATORS
 from quarterdeck.api.meta import Key
 from quarterdeck.controller import Manager, Selection, Watch
 from quarterdeck.kube import KubeError, NotFound
-from quarterdeck.metal3.handover import Decision, Ownership, machine_api_decision
+from quarterdeck.metal3.handover import HandoverDecision, Ownership, machine_api_decision
 from quarterdeck.metal3.names import BAREMETAL, MACHINE_API
 from quarterdeck.metal3.operand import MACHINE_API_ROLE, CannotDecide
 from quarterdeck.metal3.part import Metal3Part
@@ -19,7 +19,7 @@ from quarterdeck.operators.machine_api.conditions import with_metal3, without_me
 from quarterdeck.operators.machine_api.settings import Settings
 from quarterdeck.status import Reporter
 
-NEEDS_CERTAINTY = (Decision.CREATE, Decision.CLAIM)
+NEEDS_CERTAINTY = (HandoverDecision.CREATE, HandoverDecision.CLAIM)
 
 
 def setup(manager: Manager, settings: Settings) -> None:
@@ -29,10 +29,11 @@ def setup(manager: Manager, settings: Settings) -> None:
         Reporter(manager, MACHINE_API, without_metal3())
         return
     named_baremetal = Selection(name=BAREMETAL, optional=True)
-    others = manager.objects(CLUSTER_OPERATORS.plain, named_baremetal)
+    group = manager.group(f"metal3 of {MACHINE_API}")
+    others = group.objects(CLUSTER_OPERATORS.plain, named_baremetal)
     manager.declare(CLUSTER_OPERATORS, "get", selection=named_baremetal)
 
-    async def decide(found: Ownership | None) -> Decision:
+    async def decide(found: Ownership | None) -> HandoverDecision:
         exists = others.get(Key("", BAREMETAL)) is not None
         decision = machine_api_decision(found, baremetal_exists=exists, gated=build.gated)
         if not build.gated or decision not in NEEDS_CERTAINTY:
@@ -50,4 +51,4 @@ def setup(manager: Manager, settings: Settings) -> None:
         return True
 
     report = partial(with_metal3, build)
-    Metal3Part(manager, MACHINE_API, MACHINE_API_ROLE, decide, report, [Watch(others)])
+    Metal3Part(manager, group, MACHINE_API, MACHINE_API_ROLE, decide, report, [Watch(others)])

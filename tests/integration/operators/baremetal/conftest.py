@@ -5,11 +5,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.integration.operators.baremetal.metal import ACCOUNTS, Metal
+import yaml
+from tests.integration.operators.baremetal.metal import Metal
 
+from quarterdeck.api.metal3_v1alpha1 import BARE_METAL_HOSTS, PROVISIONINGS
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.metal3.names import MACHINE_API_OWNS, NAMESPACE
+from quarterdeck.metal3.names import MACHINE_API_OWNS
 from quarterdeck.testing.fault_proxy import FaultProxy
+from quarterdeck.testing.kinds import install_own_kinds
 from quarterdeck.testing.operator_process import (
     OperatorProcess,
     OwnOperators,
@@ -29,6 +32,17 @@ def metal(control_plane: ControlPlane, crds: list[str], clean_cluster: None) -> 
     metal.deliver()
     yield metal
     metal.clean_up()
+
+
+@pytest.fixture
+def without_kinds(control_plane: ControlPlane, crds: list[str]) -> Iterator[None]:
+    """Provisionings and BareMetalHosts are no kinds yet: a release brings them."""
+    names = [PROVISIONINGS.crd_name, BARE_METAL_HOSTS.crd_name]
+    control_plane.kubectl("delete", "customresourcedefinitions", *names)
+    yield
+    install_own_kinds(control_plane)
+    # It knows the new kinds at once; see `quarterdeck.testing.kinds`.
+    control_plane.restart("kube-controller-manager")
 
 
 @pytest.fixture
@@ -60,9 +74,8 @@ def proxied(metal: Metal, kubeconfig: Path, tmp_path: Path) -> Iterator[Proxied]
     with ExitStack() as stack:
 
         def make(operator: str) -> tuple[FaultProxy, str]:
-            own_account(metal.plane, operator)
-            create = ("create", "token", ACCOUNTS[operator], f"--namespace={NAMESPACE}")
-            token = metal.plane.kubectl(*create).stdout.strip()
+            account = yaml.safe_load(own_account(metal.plane, operator).read_text())
+            (token,) = (one["user"]["token"] for one in account["users"])
             proxy = stack.enter_context(FaultProxy(kubeconfig))
             path = proxy.write_kubeconfig(tmp_path / f"proxied-{operator}", token)
             return proxy, f"--kubeconfig={path}"

@@ -2,13 +2,15 @@
 
 import base64
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.manifests import own_objects
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.operators import apply, find_operator
+from quarterdeck.localcluster.operators import find_operator
 from quarterdeck.metal3.deployment import template_hash
 from quarterdeck.metal3.names import (
     BAREMETAL_OWNS,
@@ -37,9 +39,44 @@ PROVISIONING = "provisioning-configuration"
 LEFT = "example.test/left"
 
 
+Print: TypeAlias = tuple[str, list[tuple[str, int]]]
+"""The hash of a pod template; the uid and the restarts of each pod."""
+
+
 def user(operator: str) -> str:
     """The name of an operator's account in the audit log."""
     return f"system:serviceaccount:{NAMESPACE}:{ACCOUNTS[operator]}"
+
+
+def owned_by(deployment: Object) -> list[str]:
+    """By which annotations a Deployment is claimed."""
+    found = deployment["metadata"].get("annotations") or {}
+    return [name for name in (MACHINE_API_OWNS, BAREMETAL_OWNS) if name in found]
+
+
+def restarts(pod: Object) -> int:
+    """How often containers of the pod were restarted, together."""
+    statuses = pod.get("status", {})
+    fields = ("containerStatuses", "initContainerStatuses")
+    return sum(one["restartCount"] for field in fields for one in statuses.get(field) or ())
+
+
+def intrusions(writes: Iterable[AuditedRequest]) -> list[str]:
+    """The writes of an operator to a Deployment that the other one had, as `user verb uri`.
+
+    `writes` are in their order. An operator may write after the other one only to claim. The log
+    has no bodies, but a claim is the only patch of the two that is no apply.
+    """
+    return [
+        f"{one.user} {one.verb} {one.uri}"
+        for before, one in pairwise(writes)
+        if one.user != before.user and (one.verb != "patch" or one.is_apply)
+    ]
+
+
+def turns(names: Iterable[str]) -> list[str]:
+    """The names without repetitions: who had it, one after the other."""
+    return [name for name, _ in groupby(names)]
 
 
 class Metal:
@@ -52,9 +89,10 @@ class Metal:
     def deliver(self) -> None:
         """Bring what a release brings beside the operators: metal3's account and its images."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        apply(self.plane, [namespace])
+        self.objects.apply(namespace)
         for name in ("machine-api", "baremetal"):
-            apply(self.plane, own_objects(find_operator(name)))
+            for one in own_objects(find_operator(name)):
+                self.objects.apply(one)
 
     def set_platform(self, platform: str) -> None:
         """Write the platform into the Infrastructure's status."""
@@ -86,8 +124,7 @@ class Metal:
 
     def annotations(self) -> list[str]:
         """By which annotations the Deployment is claimed."""
-        found = (self.deployment() or {"metadata": {}})["metadata"].get("annotations") or {}
-        return [name for name in (MACHINE_API_OWNS, BAREMETAL_OWNS) if name in found]
+        return owned_by(self.deployment() or {"metadata": {}})
 
     def is_owned_by_baremetal(self) -> bool:
         """Whether the baremetal operator's annotation is the only one."""
@@ -101,7 +138,6 @@ class Metal:
 
     def leave_a_label(self, operator: str) -> None:
         """Have an operator apply one field more, which the other one does not want."""
-        apply = ("apply", "--server-side", f"--field-manager=quarterdeck-{operator}")
         live = self.deployment()
         fields = ("name", "namespace", "annotations", "ownerReferences")
         kept = {field: live["metadata"][field] for field in fields}
@@ -112,7 +148,12 @@ class Metal:
             "metadata": {**kept, "labels": labels},
             "spec": live["spec"],
         }
-        self.plane.kubectl(*apply, "--force-conflicts", "--filename=-", input=json.dumps(more))
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/metal3"
+        query = f"?fieldManager=quarterdeck-{operator}&force=true"
+        answer = self.plane.requests().send(
+            "PATCH", path + query, json.dumps(more).encode(), "application/apply-patch+yaml"
+        )
+        assert answer.ok, answer.body
         assert self.has_left_label()
 
     def has_left_label(self) -> bool:
@@ -124,14 +165,39 @@ class Metal:
         found = self.objects.list("pods", "quarterdeck.dev/operand=metal3")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
-    def print(self) -> tuple[str, list[str]]:
-        """The hash of the pod template and the uids of the pods: what a handover leaves alone."""
-        return template_hash(self.deployment()), [pod["metadata"]["uid"] for pod in self.pods()]
+    def print(self) -> Print:
+        """What a handover leaves alone: the pod template, the pods, and their containers."""
+        pods = [(pod["metadata"]["uid"], restarts(pod)) for pod in self.pods()]
+        return template_hash(self.deployment()), pods
 
     def password(self) -> str:
         """The password in the Secret."""
         secret = self.objects.get("secret", PASSWORD_SECRET)
         return base64.b64decode(secret["data"]["password"]).decode()
+
+    def assert_the_password_is_in_no_output(self, *logs: Path) -> None:
+        """Search all that anybody can read but the Secret: objects, events, logs, the audit log."""
+        objects = {
+            kind: self.plane.requests().send("GET", path).body.decode()
+            for kind, path in {
+                "ClusterOperators": "/apis/config.openshift.io/v1/clusteroperators",
+                "Provisionings": "/apis/metal3.io/v1alpha1/provisionings",
+                "Deployments": "/apis/apps/v1/deployments",
+                "ReplicaSets": "/apis/apps/v1/replicasets",
+                "Pods": "/api/v1/pods",
+                "ConfigMaps": "/api/v1/configmaps",
+                "events": "/apis/events.k8s.io/v1/events",
+            }.items()
+        }
+        assert '"Claimed"' in objects["events"]  # it is the right place to search
+        of_pods = (self.plane.layout.root / "pods").glob("*/logs/*/*.log")
+        written = [*logs, *self.plane.audit_log.parent.iterdir(), *of_pods]
+        assert self.plane.audit_log in written
+        texts = objects | {str(path): path.read_text(errors="replace") for path in written}
+        password = self.password()
+        encoded = base64.b64encode(password.encode()).decode()
+        found = [where for where, text in texts.items() if password in text or encoded in text]
+        assert found == []
 
     def conditions(self, operator: str = "baremetal") -> dict[str, tuple[str, str, str]]:
         """By type: status, reason and message."""
@@ -196,6 +262,27 @@ class Metal:
             if one.resource == "deployments" and one.name in ("metal3", "") and one.code < 400
         ]
 
+    def writes_in_order(self, since: str) -> list[AuditedRequest]:
+        """The writes of both operators to metal3's Deployment that succeeded, in their order.
+
+        `since` is a time of the audit log. The order is that in which the server received them,
+        not that of the log's lines, which are written when a request ends: each of these writes is
+        fenced by the version before, so it is sent after that one was stored.
+        """
+        found = [one for name in ACCOUNTS for one in self.deployment_writes(name)]
+        return sorted((one for one in found if one.received > since), key=lambda one: one.received)
+
+    def versions_since(self, version: str) -> list[Object]:
+        """Every version of metal3's Deployment after this resource version, from the server."""
+        query = f"watch=true&resourceVersion={version}&fieldSelector=metadata.name%3Dmetal3"
+        # The server sends what it has at once, and ends after a second.
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments?{query}&timeoutSeconds=1"
+        answer = self.plane.requests().send("GET", path, timeout=LIMIT)
+        assert answer.ok, answer.body
+        events = [json.loads(line) for line in answer.body.splitlines()]
+        assert {one["type"] for one in events} <= {"ADDED", "MODIFIED"}, events
+        return [one["object"] for one in events]
+
     def annotate_pods(self, behaviour: str) -> None:
         """Have the simulated node treat the pods so."""
         for pod in self.pods():
@@ -213,5 +300,6 @@ class Metal:
         for account in ACCOUNTS.values():
             self.objects.delete("deployment", account)
         eventually(lambda: not self.deployment(), "metal3 is gone", LIMIT)
-        pods = ("pods", "--all", f"--namespace={NAMESPACE}", "--grace-period=0", "--force")
-        self.plane.kubectl("delete", *pods)
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0"
+        assert self.plane.requests().send("DELETE", pods).ok
+        eventually(lambda: not self.objects.list("pods"), "the pods are gone", LIMIT)

@@ -5,12 +5,10 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 from tests.integration.operators.baremetal.conftest import Proxied
 from tests.integration.operators.baremetal.metal import Metal
 
-from quarterdeck.api.config_v1 import CLUSTER_OPERATORS, INFRASTRUCTURES
 from quarterdeck.api.definition import definition
 from quarterdeck.api.metal3_v1alpha1 import BARE_METAL_HOSTS, PROVISIONINGS
 from quarterdeck.cli.main import cli
@@ -18,11 +16,9 @@ from quarterdeck.localcluster.definitions import install_definitions
 from quarterdeck.testing.fault_proxy import FaultProxy
 from quarterdeck.testing.operator_process import (
     OperatorProcess,
-    OwnOperators,
     StartOperator,
     own_account,
 )
-from quarterdeck.testing.plugin import NewControlPlane
 from quarterdeck.testing.waiting import eventually
 
 DISABLED = {
@@ -138,17 +134,41 @@ def test_without_an_infrastructure_it_is_degraded_until_there_is_one(
 
 def test_its_life_on_bare_metal(metal: Metal, tmp_path: Path) -> None:
     """From no Provisioning to a running metal3, through a bad configuration, to its end."""
-    arguments = ["--operator=baremetal", f"--kubeconfig={own_account(metal.plane, 'baremetal')}"]
-    operator = OperatorProcess([*arguments, "--deploy-timeout=2s"], tmp_path / "log", verbosity=10)
+    started: list[OperatorProcess] = []
+
+    def start(operator: str, option: str) -> OperatorProcess:
+        account = own_account(metal.plane, operator)
+        arguments = [f"--operator={operator}", f"--kubeconfig={account}", option]
+        started.append(OperatorProcess(arguments, tmp_path / operator, verbosity=10))
+        return started[-1]
+
     try:
+        baremetal = start("baremetal", "--deploy-timeout=2s")
         live(metal)
-        text = operator.log.read_text()
-        assert len(text) > 10_000  # bodies too
-        assert metal.password() not in text
-        encoded = metal.objects.get("secret", "metal3-mariadb-password")["data"]["password"]
-        assert encoded not in text
+        # The other operator uses the same password, and hands metal3 over with it.
+        baremetal.kill()
+        metal.objects.delete("clusteroperator", "baremetal")
+        password = metal.password()
+        start("machine-api", "--metal3-build=B")
+        metal.provision()
+        metal.wait_running("machine-api")
+        logs = [one.log for one in started]
+        baremetal = start("baremetal", "--deploy-timeout=2s")
+        eventually(metal.is_owned_by_baremetal, "claimed")
+        metal.wait_running()
+        assert metal.password() == password
+        assert all(log.stat().st_size > 10_000 for log in logs)  # bodies too
+        shown = [
+            CliRunner().invoke(cli, [*words.split(), f"--kubeconfig={metal.plane.kubeconfig}"])
+            for words in ("handover status", "operators baremetal --output=yaml")
+        ]
+        for number, one in enumerate(shown):
+            assert "metal3" in one.output
+            (tmp_path / f"shown-{number}").write_text(one.output)
+        metal.assert_the_password_is_in_no_output(*tmp_path.iterdir())
     finally:
-        operator.kill()
+        for process in started:
+            process.kill()
 
 
 def live(metal: Metal) -> None:
@@ -224,6 +244,8 @@ def live(metal: Metal) -> None:
     metal.objects.patch("provisioning", "provisioning-configuration", note)
     metal.objects.patch("deployment", "metal3", note)
     metal.challenge()
+    # The answer is logged a moment after it is seen.
+    eventually(lambda: len(metal.writes("baremetal")) > written, "the answer is logged")
     made = [one.resource for one in metal.writes("baremetal")[written:]]
     assert set(made) == {"clusteroperators/status"}
 
@@ -234,17 +256,12 @@ def live(metal: Metal) -> None:
     assert metal.password() == password
 
 
-@pytest.mark.slow
 def test_the_machine_api_operator_is_available_before_the_kinds_are_there(
-    new_control_plane: NewControlPlane, own_operators: OwnOperators
+    without_kinds: None, metal: Metal, run_machine_api: StartOperator
 ) -> None:
     """A new cluster of release C: the kinds come with the baremetal operator, after this one."""
-    metal = Metal(new_control_plane())
-    own = [definition(CLUSTER_OPERATORS), definition(INFRASTRUCTURES)]
-    install_definitions(metal.plane.requests(), own)
-    metal.deliver()
     metal.set_platform("BareMetal")
-    operator = own_operators(metal.plane, "machine-api", "--metal3-build=C")()
+    operator = run_machine_api("--metal3-build=C")
     waiting = {"Available": "WaitingForProvisioningCR", "Degraded": "False"}
     metal.wait(waiting, "machine-api")
     assert operator.get("/readyz")[0] == 200

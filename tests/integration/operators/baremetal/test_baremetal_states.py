@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from tests.integration.operators.baremetal.conftest import Proxied
+from tests.integration.operators.baremetal.conftest import B, Proxied
 from tests.integration.operators.baremetal.metal import LIMIT, PROVISIONING, Metal
 
 from quarterdeck.metal3.names import NAMESPACE, PASSWORD_SECRET
+from quarterdeck.metal3.state import REMEDY
 from quarterdeck.testing.fault_proxy import Answer
-from quarterdeck.testing.operator_process import StartOperator
+from quarterdeck.testing.operator_process import OwnOperators, StartOperator, own_account
 from quarterdeck.testing.waiting import eventually
 
 DENIED = Answer(403, reason="Forbidden")
@@ -58,6 +59,50 @@ def test_it_answers_the_challenge_in_the_remaining_states(
     proxy.clear()
     metal.wait_running()
     eventually(lambda: metal.told() == ("True", "AsExpected", "", True), "its status is written")
+
+
+def test_a_removed_right_is_named_with_what_to_do_and_its_return_heals(
+    metal: Metal, run_baremetal: StartOperator, own_operators: OwnOperators, proxied: Proxied
+) -> None:
+    """The API server itself refuses to read: nothing is written meanwhile, and metal3 runs on."""
+    proxy, through_proxy = proxied("baremetal")
+    metal.set_platform("BareMetal")
+    metal.provision()
+    run_baremetal(through_proxy, "--watch-grace-period=1")
+    metal.wait_running()
+    running = metal.print()
+
+    # One operator loses a right while it runs; a watch that is open goes on until it is cut.
+    remove_right(metal, "role", "quarterdeck-baremetal", "secrets", PASSWORD_SECRET)
+    proxy.cut_now()
+    # The other one starts without a right.
+    account = own_account(metal.plane, "machine-api")
+    remove_right(metal, "clusterrole", "quarterdeck-machine-api", "clusteroperators", "baremetal")
+    own_operators(metal.plane, "machine-api", account=account)(B)
+    lacking = {"baremetal": "secrets", "machine-api": "clusteroperators"}
+    for operator, resource in lacking.items():
+        metal.wait({"Degraded": "CannotRead"}, operator)
+        message = metal.conditions(operator)["Degraded"][2]
+        assert f'"{resource}"' in message
+        assert message.endswith(REMEDY)
+        metal.challenge(operator)
+    assert metal.print() == running
+
+    for operator in lacking:
+        own_account(metal.plane, operator)
+    metal.wait_running()
+    metal.wait({"Available": "StandingDown", "Degraded": "False"}, "machine-api")
+    assert metal.print() == running
+
+
+def remove_right(metal: Metal, kind: str, role: str, resource: str, name: str) -> None:
+    """Take the rules about one object out of a role."""
+    rules = metal.objects.get(kind, role)["rules"]
+    kept = [
+        one for one in rules if one["resources"] != [resource] or one.get("resourceNames") != [name]
+    ]
+    assert len(kept) < len(rules)
+    metal.objects.patch(kind, role, {"rules": kept})
 
 
 def test_what_is_deleted_comes_back(metal: Metal, run_baremetal: StartOperator) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.integration.operators.baremetal.conftest import B, Proxied
-from tests.integration.operators.baremetal.metal import Metal
+from tests.integration.operators.baremetal.metal import Metal, Print
 
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
 from quarterdeck.testing.fault_proxy import FaultProxy, Hold, Late
@@ -127,9 +127,7 @@ def kill_at(metal: Metal, victim: OperatorProcess, hold: Hold, step: Step, annot
     hold.let_go.set()
 
 
-def assert_taken_over(
-    metal: Metal, operator: str, annotation: str, running: tuple[str, list[str]]
-) -> None:
+def assert_taken_over(metal: Metal, operator: str, annotation: str, running: Print) -> None:
     eventually(lambda: not metal.has_left_label(), "what the old owner had applied is gone")
     assert metal.annotations() == [annotation]
     assert metal.owners() == {f"quarterdeck-{operator}"}

@@ -5,9 +5,16 @@ from typing import NamedTuple
 
 import pytest
 from tests.integration.operators.baremetal.conftest import B, Proxied
-from tests.integration.operators.baremetal.metal import Metal
+from tests.integration.operators.baremetal.metal import (
+    Metal,
+    intrusions,
+    owned_by,
+    turns,
+    user,
+)
 
-from quarterdeck.metal3.names import MACHINE_API_OWNS
+from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
+from quarterdeck.testing.audit import AuditedRequest
 from quarterdeck.testing.fault_proxy import Answer, Hold
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.waiting import eventually
@@ -85,8 +92,14 @@ def test_what_the_old_owner_applied_and_the_new_one_does_not_want_goes(
 def test_removed_in_the_wrong_order_there_are_never_two_writers(
     metal: Metal, managed: OperatorProcess, run_baremetal: StartOperator
 ) -> None:
-    """The ClusterOperator first: its operator brings it back, and claims again."""
+    """The ClusterOperator first: its operator brings it back, and claims again.
+
+    Two writers are a write of one operator, other than a claim, to what the other one has. The
+    audit log shows all writes of both, and the server each version that came of them.
+    """
     running = metal.print()
+    first = metal.deployment()["metadata"]["resourceVersion"]
+    last_before = metal.writes_in_order("")[-1]
     baremetal = run_baremetal()
     metal.wait_running()
     for _ in range(5):
@@ -97,7 +110,25 @@ def test_removed_in_the_wrong_order_there_are_never_two_writers(
     baremetal.kill()
     metal.objects.delete("clusteroperator", "baremetal")
     eventually(lambda: metal.annotations() == [MACHINE_API_OWNS], "taken back")
+    metal.wait_running("machine-api")
+    metal.challenge("machine-api")
     assert metal.print() == running
+
+    versions = [owned_by(one) for one in metal.versions_since(first)]
+    assert {len(owners) for owners in versions} == {1}
+    owners = turns([MACHINE_API_OWNS, *(name for (name,) in versions)])
+    assert len(owners) >= 3, "it went to the baremetal operator, and back"
+
+    def writes() -> list[AuditedRequest]:
+        return [last_before, *metal.writes_in_order(last_before.received)]
+
+    def writers() -> list[str]:
+        annotations = {user("machine-api"): MACHINE_API_OWNS, user("baremetal"): BAREMETAL_OWNS}
+        return turns(annotations[one.user] for one in writes())
+
+    # A line is written when its request ends, a moment after the version that came of it.
+    eventually(lambda: writers() == owners, f"the writers in the audit log are {owners}")
+    assert intrusions(writes()) == []
 
 
 def test_a_claim_that_was_overtaken_is_refused_and_tried_again(
@@ -192,7 +223,8 @@ def test_a_read_error_stops_it_and_is_reported_as_a_refused_write_is(
     metal.set_platform("BareMetal")
     metal.provision()
     wanted = {"verb": "get", "resource": "clusteroperators"}
-    proxy.inject(Answer(500), verb="get", resource="clusteroperators")
+    # First the server's own error, and then an answer that is not about the object.
+    proxy.inject(Answer(500, reason="InternalError"), verb="get", resource="clusteroperators")
     no_type = Answer(404, reason="NotFound")
     proxy.inject(no_type, verb="get", resource="clusteroperators", times=None)
     run_machine_api(B, through_proxy)
@@ -222,9 +254,11 @@ def test_the_unsafe_update_goes_wrong_as_the_model_says(
     metal.wait_running("machine-api")
     metal.wait({"Upgradeable": "Metal3NotGated"}, "machine-api")
     before = {name: len(metal.deployment_writes(name)) for name in ("machine-api", "baremetal")}
+    began = metal.writes_in_order("")[-1].received
     run_baremetal()
 
     def both_write() -> bool:
-        return all(len(metal.deployment_writes(name)) - before[name] >= 3 for name in before)
+        return all(len(metal.deployment_writes(name)) - before[name] >= 2 for name in before)
 
     eventually(both_write, "both write again and again")
+    assert intrusions(metal.writes_in_order(began)) != []

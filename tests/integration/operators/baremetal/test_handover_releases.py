@@ -9,15 +9,25 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.integration.operators.baremetal.metal import ACCOUNTS, Metal
+import yaml
+from tests.integration.operators.baremetal.metal import ACCOUNTS, PROVISIONING, SPEC, Metal
 from tests.integration.operators.cluster_version.version.releases import Cluster
 from tests.integration.pods import needs_bubblewrap
 
+from quarterdeck.api.custom_resource import SELF_MANAGED
+from quarterdeck.api.meta import Object
 from quarterdeck.delivery.monitoring import service_monitor_objects
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.handover_releases import write_handover_releases
 from quarterdeck.localcluster.operators import find_operator
-from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS, NAMESPACE
+from quarterdeck.metal3.names import (
+    BAREMETAL_OWNS,
+    MACHINE_API_OWNS,
+    NAMESPACE,
+    PASSWORD_SECRET,
+)
+from quarterdeck.payload.annotations import CREATE_ONLY, INCLUDE
+from quarterdeck.payload.seal import seal
 from quarterdeck.testing.answer_monitor import AnswerMonitor
 from quarterdeck.testing.operator_process import OwnOperators
 from quarterdeck.testing.waiting import eventually
@@ -82,27 +92,62 @@ class Handover(Metal):
         self.objects.delete("clusteroperator", "baremetal")
 
 
+PASSWORD = "fromTheInstaller"
+"""The password that an installer has made; no operator replaces it."""
+HOST = "worker-0"
+
+
+def installers_objects() -> list[Object]:
+    """What an installer makes: for kinds that there are not yet, in a namespace that is not yet."""
+    annotations = {f"{INCLUDE}{SELF_MANAGED[0]}": "true", CREATE_ONLY: "true"}
+    names = {"namespace": NAMESPACE, "annotations": annotations}
+    provisioning = {"name": PROVISIONING, "annotations": annotations}
+    return [
+        {
+            "apiVersion": "metal3.io/v1alpha1",
+            "kind": "Provisioning",
+            "metadata": provisioning,
+            "spec": SPEC,
+        },
+        {
+            "apiVersion": "metal3.io/v1alpha1",
+            "kind": "BareMetalHost",
+            "metadata": {"name": HOST, **names},
+            "spec": {"online": True},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": PASSWORD_SECRET, **names},
+            "stringData": {"password": PASSWORD},
+        },
+    ]
+
+
 @pytest.fixture
 def handover(
     node_agent: ControlPlane,
-    crds: list[str],
+    without_kinds: None,
     clean_cluster: None,
     own_operators: OwnOperators,
     answer_monitor: AnswerMonitor,
     tmp_path: Path,
 ) -> Iterator[Handover]:
-    """A cluster on bare metal with release A, and metal3 in it."""
+    """A cluster on bare metal with release A, and metal3 in it, as an installer wants it."""
     root = tmp_path / "releases"
     write_handover_releases(root, with_cluster_version=False)
+    early = root / A / "0000_05_installer_01_objects.yaml"
+    early.write_text(yaml.safe_dump_all(installers_objects()))
+    seal(root / A)
     found = Handover(node_agent)
     found.set_platform("BareMetal")
     start = own_operators(node_agent, "cluster-version", f"--releases={root}")
     cvo = start(f"--release-version={A}")
     found.cluster.wait_release(A)
-    found.provision()
     found.wait_running("machine-api")
     yield found
     cvo.kill()
+    found.objects.delete("baremetalhost", HOST)
     found.clean_up()
 
 
@@ -112,6 +157,8 @@ def test_every_supported_update_keeps_the_pod_and_every_other_is_refused(
     """All twelve updates of the table; the pod is one and the same."""
     running = handover.print()
     assert len(running[1]) == 1
+    assert handover.password() == PASSWORD
+    assert handover.objects.get("baremetalhost", HOST)["spec"]["online"]
 
     gate = "machine-api"
     handover.refused(C, "UpgradeableFalse", gate)
@@ -151,6 +198,9 @@ def test_every_supported_update_keeps_the_pod_and_every_other_is_refused(
     handover.wait({"Upgradeable": "Metal3NotGated"}, "machine-api")
     handover.wait_running("machine-api")
     assert handover.print() == running
+    assert handover.password() == PASSWORD
+    # Their pods' logs are among those of the node.
+    handover.assert_the_password_is_in_no_output()
 
 
 def back_to_b(handover: Handover) -> None:

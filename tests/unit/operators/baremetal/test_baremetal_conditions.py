@@ -1,10 +1,13 @@
 """The conditions of both operators, for each platform and each state of metal3."""
 
+from datetime import timedelta
+
 import pytest
 
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, Platform, UnknownPlatform
 from quarterdeck.metal3.state import Reason, State
 from quarterdeck.operators.baremetal.conditions import report
+from quarterdeck.operators.baremetal.settings import Settings
 from quarterdeck.operators.machine_api.build import Build
 from quarterdeck.operators.machine_api.conditions import with_metal3, without_metal3
 from quarterdeck.status.report import Report
@@ -24,28 +27,38 @@ def row(found: Report) -> str:
     return " ".join([*words, "moves" if found.at_release_version else "stays"])
 
 
-@pytest.mark.parametrize(
-    ("platform", "state", "wanted"),
-    [
-        (OtherPlatform("None"), ANY, "True False False True moves"),
-        (UnknownPlatform("m"), ANY, "True False True False stays"),
-        (BareMetal(), State(Reason.WAITING, "m"), "True False False False moves"),
-        (BareMetal(), State(Reason.INVALID, "m"), "True True True False stays"),
-        (BareMetal(), State(Reason.NO_IMAGES, "m"), "True True True False stays"),
-        (BareMetal(), State(Reason.NO_PASSWORD, "m"), "True True True False stays"),
-        (BareMetal(), State(Reason.SYNCING, "m"), "True True False False stays"),
-        (BareMetal(), State(Reason.STANDING_DOWN, "m"), "True True False False stays"),
-        (BareMetal(), State(Reason.COMPLETE, "m"), "True False False False moves"),
-        (BareMetal(), State(Reason.TIMED_OUT, "m"), "True True True False stays"),
-        (BareMetal(), State(Reason.REFUSED, "m"), "True True True False stays"),
-        (BareMetal(), State(Reason.CRASH_LOOPING, "m"), "False False True False stays"),
-    ],
-)
+TABLE = [
+    (OtherPlatform("None"), ANY, "True False False True moves"),
+    (UnknownPlatform("m"), ANY, "True False True False stays"),
+    (BareMetal(), State(Reason.WAITING, "m"), "True False False False moves"),
+    (BareMetal(), State(Reason.INVALID, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.NO_IMAGES, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.NO_PASSWORD, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.SYNCING, "m"), "True True False False stays"),
+    (BareMetal(), State(Reason.STANDING_DOWN, "m"), "True True False False stays"),
+    (BareMetal(), State(Reason.COMPLETE, "m"), "True False False False moves"),
+    (BareMetal(), State(Reason.TIMED_OUT, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.REFUSED, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.CANNOT_READ, "m"), "True True True False stays"),
+    (BareMetal(), State(Reason.CRASH_LOOPING, "m"), "False False True False stays"),
+]
+
+
+@pytest.mark.parametrize(("platform", "state", "wanted"), TABLE)
 def test_the_table_of_the_baremetal_operator(platform: Platform, state: State, wanted: str) -> None:
     found = report(platform, state)
     assert row(found) == wanted
     assert statuses(found)["Upgradeable"][0] == "True"
     assert all(one.reason for one in found.conditions)
+
+
+def test_each_reason_has_a_row_in_the_table() -> None:
+    assert {state.reason for platform, state, _ in TABLE if platform == BareMetal()} == set(Reason)
+
+
+def test_a_roll_out_has_five_minutes_to_make_progress() -> None:
+    """By default; the machine API operator has the same time, and no option."""
+    assert Settings().deploy_timeout == timedelta(minutes=5)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +69,7 @@ def test_the_table_of_the_baremetal_operator(platform: Platform, state: State, w
         (Reason.INVALID, "Degraded", "m"),
         (Reason.COMPLETE, "Progressing", "m"),
         (Reason.TIMED_OUT, "Degraded", "m"),
+        (Reason.CANNOT_READ, "Degraded", "m"),
         (Reason.CRASH_LOOPING, "Degraded", "m"),
     ],
 )
