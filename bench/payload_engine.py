@@ -42,6 +42,7 @@ from quarterdeck.kube.kinds import GroupVersionKind, discover
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import BinarySettings, ensure_binaries
 from quarterdeck.localcluster.definitions import install_own_definitions
+from quarterdeck.log import configure
 from quarterdeck.operators.cluster_version.sync import (
     Cluster,
     PayloadProgress,
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("--kubeconfig", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.subject:
+        configure(fmt="json")  # as an operator in a cluster
         subject = PARTS[arguments.only][arguments.subject]
         manifests = read_manifests(arguments.directory)
         print(json.dumps(asyncio.run(subject(arguments.kubeconfig, manifests))))

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import getproxies
 
 import quarterdeck
+from quarterdeck.proxies import is_exempt
 
 if TYPE_CHECKING:
     import aiohttp
@@ -24,6 +25,8 @@ READ_TIMEOUT = 30.0
 """Seconds in which the next bytes of an answer have to arrive."""
 MAX_REDIRECTS = 5
 CHUNK = 1 << 16
+BUSY = frozenset({429, 503})
+"""The statuses of a server that asks to come back later."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -226,12 +229,20 @@ def joined(url: str, to: str) -> str:
     return target
 
 
+def retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that a busy server asks for; 0 if it asks for none that we know."""
+    text = headers.get("Retry-After", "").strip()
+    return float(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0.0
+
+
 def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for an address; None for a direct connection."""
     parts = urlsplit(url)
-    if not parts.hostname or proxy_bypass(parts.hostname):
+    known = getproxies()
+    if not parts.hostname or is_exempt(url, known.get("no", "")):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = known.get(parts.scheme)
+    return proxy if not proxy or "//" in proxy else f"http://{proxy}"
 
 
 def shown(url: str) -> str:
@@ -266,6 +277,11 @@ def _unreachable(url: str, error: Exception) -> WebError:
         return WebError(
             f"{where}: the certificate is not trusted: {error.certificate_error}",
             "add its authority to the CA bundle",
+        )
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return WebError(
+            f"{where}: the proxy refuses the connection: {_cause(error)[:300]}",
+            "check the proxy and its password, in HTTPS_PROXY or HTTP_PROXY",
         )
     if isinstance(error, TimeoutError):
         return WebError(f"{where}: no answer in time", "check that it is up, and the way to it")

@@ -21,8 +21,8 @@ from quarterdeck.oci.model import (
     MAX_MANIFEST,
     Config,
     Descriptor,
+    ImageManifest,
     Index,
-    Manifest,
     Platform,
     decode_config,
     decode_manifest,
@@ -95,19 +95,19 @@ class Archive:
     ) -> None:
         self._file.close()
 
-    def image(self, architecture: str = "amd64") -> tuple[Descriptor, Manifest]:
+    def image(self, architecture: str = "amd64") -> tuple[Descriptor, ImageManifest]:
         """The archive's image for linux on an architecture, and its descriptor."""
         found = self.index
         for _ in range(2):
             nested = len(found.manifests) == 1 and found.manifests[0].media_type in INDEXES
             descriptor = found.manifests[0] if nested else manifest_for(found, architecture)
             decoded = decode_manifest(self.blob(descriptor))
-            if isinstance(decoded, Manifest):
+            if isinstance(decoded, ImageManifest):
                 return descriptor, decoded
             found = decoded
         raise OciError(f"{self._path}: an index of indexes; write the archive again")
 
-    def config(self, manifest: Manifest) -> Config:
+    def config(self, manifest: ImageManifest) -> Config:
         """The config of an image."""
         return decode_config(self.blob(manifest.config))
 

@@ -5,6 +5,7 @@ each once; anything else there, and any path that leads elsewhere, refuses the w
 and counts are those that a payload may have.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,9 +44,14 @@ LIMITS = Limits()
 class Extracted(msgspec.Struct, frozen=True, kw_only=True):
     """What was written."""
 
-    files: tuple[str, ...]
-    """The paths below the directory, sorted."""
+    hashes: dict[str, str]
+    """The SHA-256 of each file, by its path below the directory."""
     size: int
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths below the directory, sorted."""
+        return tuple(sorted(self.hashes))
 
 
 def extract_release(layer: Readable, directory: Path, limits: Limits = LIMITS) -> Extracted:
@@ -55,27 +61,31 @@ def extract_release(layer: Readable, directory: Path, limits: Limits = LIMITS) -
     refused: the directory then holds a part of it, which the caller removes.
     """
     inflated = Inflated(layer, limits.layer)
-    files: list[str] = []
+    hashes: dict[str, str] = {}
+    made: set[tuple[str, ...]] = {()}
     total = 0
     reader = TarReader(inflated)
     for path, entry in _wanted(reader, limits):
         if entry.kind == DIRECTORY:
             _make_directory(directory, path)
+            made.add(path)
             continue
         total += entry.size
         if total > limits.total:
             raise _refused(path, f"all files together have more than {limits.total >> 20} MiB")
-        _write(reader, directory, path)
-        files.append("/".join(path))
+        if path[:-1] not in made:
+            _make_directory(directory, path[:-1])
+            made.add(path[:-1])
+        hashes["/".join(path)] = _write(reader, directory, path)
     # The rest has to fit the digest of the layer, which the caller checks.
     while inflated.read(_PIECE):
         pass
-    if not files:
+    if not hashes:
         raise OciError(
             f"no file in /{RELEASE_MANIFESTS} of the layer; it is no release image: build one with "
             f"`quarterdeck release build`"
         )
-    return Extracted(files=tuple(sorted(files)), size=total)
+    return Extracted(hashes=hashes, size=total)
 
 
 def _wanted(reader: TarReader, limits: Limits) -> Iterator[tuple[tuple[str, ...], TarEntry]]:
@@ -135,17 +145,19 @@ def _make_directory(directory: Path, path: tuple[str, ...]) -> None:
         raise _refused(path, "both a file and a directory") from None
 
 
-def _write(reader: TarReader, directory: Path, path: tuple[str, ...]) -> None:
-    if path[:-1]:
-        _make_directory(directory, path[:-1])
+def _write(reader: TarReader, directory: Path, path: tuple[str, ...]) -> str:
+    """Write a file; return its SHA-256."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(directory.joinpath(*path), flags, 0o644)
     except FileExistsError:
         raise _refused(path, "there twice, or already in the directory") from None
+    hashed = hashlib.sha256()
     with os.fdopen(descriptor, "wb") as file:
         while data := reader.read(_PIECE):
+            hashed.update(data)
             file.write(data)
+    return hashed.hexdigest()
 
 
 def _refused(path: tuple[str, ...], why: str) -> OciError:

@@ -21,7 +21,7 @@ from quarterdeck.oci.model import (
     MANIFEST,
     Config,
     Descriptor,
-    Manifest,
+    ImageManifest,
     descriptor_of,
     encode,
 )
@@ -55,7 +55,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """An image: the descriptor of its manifest, and its blobs by digest."""
 
     descriptor: Descriptor
-    manifest: Manifest
+    manifest: ImageManifest
     blobs: Mapping[str, bytes | Path]
 
 
@@ -118,7 +118,7 @@ def image_of(
     """An image whose config names the layers already."""
     config_bytes = encode(config)
     config_descriptor = descriptor_of(config_bytes, CONFIG)
-    manifest = Manifest(
+    manifest = ImageManifest(
         schema_version=2,
         media_type=MANIFEST,
         config=config_descriptor,

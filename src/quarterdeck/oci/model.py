@@ -49,7 +49,7 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     platform: Platform | None = None
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class ImageManifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """One image: its config and its layers, the lowest first."""
 
     schema_version: int
@@ -88,7 +88,7 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def decode_manifest(data: bytes) -> Manifest | Index:
+def decode_manifest(data: bytes) -> ImageManifest | Index:
     """The manifest or index; OciError for all else, also for digests that we cannot check."""
     found = _decode(data, _Either, "a manifest")
     if found.schema_version != 2:
@@ -103,7 +103,7 @@ def decode_manifest(data: bytes) -> Manifest | Index:
         return _checked_index(_decode(data, Index, "an index"))
     if found.config is None:
         raise OciError("a manifest without config; name an image")
-    return _checked_manifest(_decode(data, Manifest, "a manifest"))
+    return _checked_manifest(_decode(data, ImageManifest, "a manifest"))
 
 
 def decode_config(data: bytes) -> Config:
@@ -136,7 +136,7 @@ class _Either(msgspec.Struct, rename="camel"):
     manifests: Any = None
 
 
-def _checked_manifest(manifest: Manifest) -> Manifest:
+def _checked_manifest(manifest: ImageManifest) -> ImageManifest:
     if len(manifest.layers) > MAX_LAYERS:
         raise OciError(f"{len(manifest.layers)} layers, more than {MAX_LAYERS}; squash the image")
     for descriptor in (manifest.config, *manifest.layers):

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.layers import Image, image_of
-from quarterdeck.oci.model import Descriptor, Manifest, descriptor_of, digest_of, is_digest
+from quarterdeck.oci.model import Descriptor, ImageManifest, descriptor_of, digest_of, is_digest
 
 ANNOTATION = "dev.cosignproject.cosign/signature"
 SIMPLE_SIGNING = "application/vnd.dev.cosign.simplesigning.v1+json"
@@ -70,7 +70,10 @@ def load_private_key(pem: bytes, password: bytes | None = None) -> ec.EllipticCu
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise OciError(f"no private key in PEM: {error}; name the file of the key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not _is_p256(key.curve):
-        raise OciError("a key that is not on the curve P-256; make one with `openssl genpkey`")
+        raise OciError(
+            "a key that is not on the curve P-256; make one with: openssl genpkey -algorithm EC "
+            "-pkeyopt ec_paramgen_curve:P-256 -out release.key"
+        )
     return key
 
 
@@ -132,7 +135,7 @@ def signature_image(signatures: Sequence[Signature]) -> Image:
     return image_of(config, layers, blobs)
 
 
-def signature_layers(manifest: Manifest) -> tuple[Descriptor, ...]:
+def signature_layers(manifest: ImageManifest) -> tuple[Descriptor, ...]:
     """The layers of a signature image that hold a signed text, for `signature_in`."""
     return tuple(
         layer

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from quarterdeck.payload.files import (
     IMAGE_REFERENCES,
@@ -28,25 +29,29 @@ _LINE = re.compile(r"(?P<hash>[0-9a-f]{64}) [ *](?P<file>[^\n]+)\Z")
 _REMEDY = "copy the whole release again; who makes it seals it with: quarterdeck payload seal DIR"
 
 
-def seal(directory: Path) -> int:
+def seal(directory: Path, known: Mapping[str, str] = MappingProxyType({})) -> int:
     """Write the list of a complete directory; return the number of its files.
 
-    PayloadError if a file cannot be read. The list is written atomically.
+    PayloadError if a file cannot be read; one whose hash is known is not read. The list is written
+    atomically.
     """
     listing = list_files([directory])
-    lines, problems = [], list(listing.problems)
+    problems = list(listing.problems)
+    hashes = {one.file: known[one.file] for one in listing.sources if one.file in known}
     # The metadata last: a list that is cut short lacks it, and so never fits a release.
-    for source, data in read_files(sorted(listing.sources, key=_is_metadata)):
+    ordered = sorted(listing.sources, key=_is_metadata)
+    for source, data in read_files([one for one in ordered if one.file not in known]):
         if isinstance(data, PayloadProblem):
             problems.append(data)
         else:
-            lines.append(f"{hashlib.sha256(data).hexdigest()}  {source.file}\n")
+            hashes[source.file] = hashlib.sha256(data).hexdigest()
     if problems:
         raise PayloadError(tuple(problems))
     new = directory / f".{SUMS}.new"
+    lines = (f"{hashes[one.file]}  {one.file}\n" for one in ordered)
     new.write_text("".join(lines), encoding="utf-8")
     new.replace(directory / SUMS)
-    return len(lines)
+    return len(ordered)
 
 
 def read_seal(directory: Path) -> Mapping[str, str] | PayloadProblem:

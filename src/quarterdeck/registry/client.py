@@ -2,7 +2,7 @@
 
 Each manifest and blob that is asked for by its digest is checked against it, while it streams; a
 blob goes to disk in pieces. Limits of size and time hold for every request. A registry that is busy
-is asked again a few times, after at most `MAX_WAIT` seconds each.
+is asked again when it wants to be, unless all waits together take more than `MAX_WAIT` seconds.
 """
 
 import asyncio
@@ -33,7 +33,18 @@ from quarterdeck.registry.errors import (
 )
 from quarterdeck.registry.mirrors import Mirror, places
 from quarterdeck.registry.reference import Reference
-from quarterdeck.web import Answer, TooLarge, Web, WebError, is_address, joined, origin, shown
+from quarterdeck.web import (
+    BUSY,
+    Answer,
+    TooLarge,
+    Web,
+    WebError,
+    is_address,
+    joined,
+    origin,
+    retry_after,
+    shown,
+)
 
 log = get_logger("registry")
 
@@ -45,9 +56,8 @@ BLOB_LIMIT = 600.0
 """Seconds for one blob."""
 REQUEST_LIMIT = 60.0
 """Seconds for any other request."""
-BUSY_TRIES = 4
-MAX_WAIT = 20.0
-"""The most seconds to wait for a busy registry, whatever it asks for."""
+MAX_WAIT = 30.0
+"""The most seconds that one request waits for a busy registry; the caller may come back later."""
 
 _ACCEPT = ", ".join((*MANIFESTS, *INDEXES))
 
@@ -267,8 +277,8 @@ class Registry:
         """The answer of the registry, after its challenge is met; a busy one is asked again."""
         url = f"https://{image.registry}/v2/{image.repository}/{path}"
         key = (image.registry, image.repository, write)
-        challenged = False
-        for attempt in range(1, BUSY_TRIES + 2):
+        challenged, waited, pause = False, 0.0, 1.0
+        while True:
             async with self._web.request(
                 method,
                 url,
@@ -278,23 +288,23 @@ class Registry:
             ) as answer:
                 # A host that was redirected to does not get our credentials, whatever it asks.
                 ours = origin(answer.url) == origin(url)
-                if answer.status == 401 and ours and not challenged:
+                if answer.status in BUSY:
+                    asked = retry_after(answer.headers)
+                elif answer.status == 401 and ours and not challenged:
                     challenge = answer.headers.get("WWW-Authenticate", "")
-                elif answer.status in (429, 503):
-                    if attempt > BUSY_TRIES:
-                        raise _busy(image, answer)
-                    wait = min(retry_after(answer.headers, 2.0 ** (attempt - 1)), self._max_wait)
-                    challenge = ""
                 else:
                     yield answer
                     return
             if answer.status == 401:
                 challenged = True
                 self._authorizations[key] = await self._authorize(image, challenge)
-            else:
-                log.info("registry is busy", image=str(image), seconds=wait)
-                await asyncio.sleep(wait)
-        raise _busy(image, answer)
+                continue
+            wait, pause = max(asked, pause), 2 * pause
+            if waited + wait > self._max_wait:
+                raise _busy(image, answer.status, asked)
+            log.info("registry is busy", image=str(image), seconds=wait)
+            await asyncio.sleep(wait)
+            waited += wait
 
     async def _authorize(self, image: Reference, header: str) -> str:
         """The authorization that meets a challenge of the registry."""
@@ -359,12 +369,6 @@ class _Kept(io.BytesIO):
 _PUSH_AGAIN = "the registry's copy is damaged: push the image again, or use another mirror"
 
 
-def retry_after(headers: Mapping[str, str], default: float) -> float:
-    """The seconds that a busy server asks for; `default` if it asks for none that we know."""
-    text = headers.get("Retry-After", "").strip()
-    return float(text) if text.isdecimal() and len(text) < 10 else default
-
-
 def _digest_of(content: bytes | Path) -> str:
     if isinstance(content, bytes):
         return f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -376,10 +380,12 @@ def _wrong_digest(asked: str, got: str) -> ContentInvalid:
     return ContentInvalid(f"{asked}: the registry sends other content, {got}", _PUSH_AGAIN)
 
 
-def _busy(image: Reference, answer: Answer) -> RegistryBusy:
+def _busy(image: Reference, status: int, again_in: float) -> RegistryBusy:
+    asks = f" and asks to come back in {again_in:.0f} seconds" if again_in else ""
     return RegistryBusy(
-        f"{image}: the registry is busy (status {answer.status}), {BUSY_TRIES} times in a row",
-        "wait, or use a mirror; it is asked again",
+        f"{image}: the registry is busy (status {status}){asks}",
+        "wait, or name a mirror that has the image",
+        again_in=again_in,
     )
 
 

@@ -35,6 +35,11 @@ class RegistryBusy(RegistryError):
 
     reason = "RegistryBusy"
 
+    def __init__(self, message: str, remedy: str, *, again_in: float = 0.0) -> None:
+        super().__init__(message, remedy)
+        self.again_in = again_in
+        """The seconds that it asks for; 0 if it does not say."""
+
 
 class NotAuthorized(RegistryError):
     """The registry refuses the credentials, or there are none."""

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from quarterdeck.log import get_logger
 from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.extract import extract_release
-from quarterdeck.oci.model import Index, Manifest, decode_manifest, manifest_for
+from quarterdeck.oci.model import ImageManifest, Index, decode_manifest, manifest_for
 from quarterdeck.oci.signature import (
     Signature,
     load_public_key,
@@ -138,13 +138,13 @@ async def _fetch(
         packed = part / ".layer"
         await registry.blob(place, layer.digest, layer.size, packed)
         try:
-            await _to_its_end(_unpack, packed, part)
+            hashes = await _to_its_end(_unpack, packed, part)
         except OciError as error:
             raise ContentInvalid(f"{place}: {error}", _NOT_APPLIED) from error
         if not await asyncio.to_thread((part / RELEASE_METADATA).is_file):
             raise _no_release(place, f"/release-manifests has no {RELEASE_METADATA}")
         try:
-            return await _to_its_end(store.finish, part, place.digest, facts)
+            return await _to_its_end(store.finish, part, place.digest, facts, hashes)
         except PayloadError as error:
             raise ContentInvalid(f"{place}: {error.problems[0]}", _NOT_APPLIED) from error
     finally:
@@ -160,7 +160,9 @@ async def _to_its_end(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
         await asyncio.wait([work])
 
 
-async def _image_manifest(registry: Registry, place: Reference, stored: StoredManifest) -> Manifest:
+async def _image_manifest(
+    registry: Registry, place: Reference, stored: StoredManifest
+) -> ImageManifest:
     """The manifest of the image for this machine; an index has one per platform."""
     try:
         found = decode_manifest(stored.data)
@@ -176,10 +178,12 @@ async def _image_manifest(registry: Registry, place: Reference, stored: StoredMa
     return found
 
 
-def _unpack(packed: Path, into: Path) -> None:
+def _unpack(packed: Path, into: Path) -> dict[str, str]:
+    """Unpack the release in a layer, and remove the layer; return the hashes of the files."""
     with packed.open("rb") as layer:
-        extract_release(layer, into)
+        made = extract_release(layer, into)
     packed.unlink()
+    return made.hashes
 
 
 async def _verified_by(

@@ -1,13 +1,14 @@
 """The releases that were fetched, as directories that are named `sha256-<hex>`.
 
-A release is written under another name, sealed, and renamed when it is whole, so that a crash
-leaves no half release. What a crash left is removed at the next start. At most `MAX_KEPT`
-releases stay; those that the cluster needs always do.
+A release is written under another name, sealed, and renamed when it is whole, so that a crash of
+the operator leaves no half release. What a crash left is removed at the next start. Nothing waits
+for the disk: after a crash of the machine the hashes tell whether a release is whole, and one that
+is not is fetched again. At most `MAX_KEPT` releases stay; those that the cluster needs always do.
 """
 
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -19,7 +20,7 @@ from quarterdeck.payload.releases import (
     check_metadata,
     fetched_release,
 )
-from quarterdeck.payload.seal import SUMS, matches, seal
+from quarterdeck.payload.seal import matches, seal
 
 MAX_KEPT = 5
 _PART = "part-"
@@ -55,19 +56,20 @@ class ReleaseStore:
         self.root.mkdir(mode=0o755, exist_ok=True)
         return Path(mkdtemp(prefix=_PART, dir=self.root))
 
-    def finish(self, part: Path, digest: str, facts: FetchedImage) -> Path:
-        """Seal what was fetched, and give it its name; PayloadError if it is no release."""
-        seal(part)
+    def finish(
+        self, part: Path, digest: str, facts: FetchedImage, hashes: Mapping[str, str] | None = None
+    ) -> Path:
+        """Seal what was fetched, and give it its name; PayloadError if it is no release.
+
+        The hashes are those of the files, as far as they are known.
+        """
+        seal(part, hashes or {})
         check_metadata(part)
         _write_facts(part, facts)
         part.chmod(0o755)
-        # A crash of the machine must not leave a release whose list or origin is empty.
-        for path in (part / SUMS, part):
-            _sync(path)
         target = self.directory(digest)
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)
-        _sync(self.root)
         return target
 
     def record(self, digest: str, facts: FetchedImage) -> None:
@@ -89,14 +91,4 @@ class ReleaseStore:
 def _write_facts(directory: Path, facts: FetchedImage) -> None:
     new = directory / f".{RELEASE_IMAGE}.new"
     new.write_bytes(msgspec.json.encode(facts))
-    _sync(new)
     os.replace(new, directory / RELEASE_IMAGE)  # noqa: PTH105 - atomic, over an existing file
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
-    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from quarterdeck.update_graph.model import MAX_BYTES, GraphInvalid, UpdateGraph, parse_graph
-from quarterdeck.web import Web, WebError, shown
+from quarterdeck.web import BUSY, Web, WebError, retry_after, shown
 
 RETRIEVAL_LIMIT = 60.0
 """Seconds for one retrieval."""
@@ -27,11 +27,13 @@ class GraphQuery(msgspec.Struct, frozen=True, kw_only=True):
 class GraphNotRetrieved(Exception):  # noqa: N818 - the state, not an error of ours
     """There is no graph: a reason for programs, what happened, and what to do."""
 
-    def __init__(self, reason: str, message: str, remedy: str) -> None:
+    def __init__(self, reason: str, message: str, remedy: str, again_in: float = 0.0) -> None:
         super().__init__(f"{message}; {remedy}")
         self.reason = reason
         self.message = message
         self.remedy = remedy
+        self.again_in = again_in
+        """The seconds after which a busy service wants to be asked again; 0 if it does not say."""
 
 
 def query_fault(query: GraphQuery) -> GraphNotRetrieved | None:
@@ -55,18 +57,20 @@ def query_fault(query: GraphQuery) -> GraphNotRetrieved | None:
     return None
 
 
-async def retrieve_graph(web: Web, query: GraphQuery) -> UpdateGraph:
-    """The graph that the service answers with; GraphNotRetrieved if there is none."""
+async def retrieve_graph(
+    web: Web, query: GraphQuery, limit: float = RETRIEVAL_LIMIT
+) -> UpdateGraph:
+    """The graph that the service answers with; GraphNotRetrieved if there is none in time."""
     if fault := query_fault(query):
         raise fault
     try:
-        async with asyncio.timeout(RETRIEVAL_LIMIT):
+        async with asyncio.timeout(limit):
             data = await _get(web, query)
         return await asyncio.to_thread(parse_graph, data)
     except TimeoutError as error:
         raise GraphNotRetrieved(
             "RemoteFailed",
-            f"{shown(query.upstream)}: no whole answer in {RETRIEVAL_LIMIT:.0f} seconds",
+            f"{shown(query.upstream)}: no whole answer in {limit:.0f} seconds",
             "check the update service; it is asked again",
         ) from error
     except WebError as error:
@@ -83,6 +87,15 @@ async def retrieve_graph(web: Web, query: GraphQuery) -> UpdateGraph:
 async def _get(web: Web, query: GraphQuery) -> bytes:
     headers = {"Accept": "application/json"}
     async with web.request("GET", graph_url(query), headers=headers) as answer:
+        if answer.status in BUSY:
+            asked = retry_after(answer.headers)
+            told = f" and asks to come back in {asked:.0f} seconds" if asked else ""
+            raise GraphNotRetrieved(
+                "RemoteBusy",
+                f"{shown(query.upstream)}: the service is busy (status {answer.status}){told}",
+                "wait; it is asked again",
+                asked,
+            )
         if answer.status != 200:
             raise GraphNotRetrieved(
                 "ResponseFailed",

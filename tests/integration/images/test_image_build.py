@@ -18,7 +18,8 @@ from tests.places import DOCS, ROOT
 from quarterdeck import __version__
 from quarterdeck.haproxy.sidecar import rsyslog_conf
 from quarterdeck.oci.archive import Archive
-from quarterdeck.oci.model import Manifest
+from quarterdeck.oci.layers import Entry, write_layer
+from quarterdeck.oci.model import Descriptor, ImageManifest
 
 TEXT = (DOCS / "releases.md").read_text()
 COMMANDS = commands(TEXT[: TEXT.index("\n## ", TEXT.index("\n## Show and compare") + 1)])
@@ -47,20 +48,19 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     archive: Path
     root: Path
-    manifest: Manifest
+    manifest: ImageManifest
     config: dict[str, Any]
+    layers: list[list[tarfile.TarInfo]]
+    """The entries of each layer, as they stand in the archive."""
 
-    def members(self) -> Iterator[tuple[str, tarfile.TarInfo, bytes]]:
-        """Every entry of every layer, with the layer's digest and the entry's content."""
-        with Archive(self.archive) as archive:
-            for layer in self.manifest.layers:
-                with (
-                    archive.open_blob(layer) as file,
-                    tarfile.open(fileobj=file, mode="r|gz") as tar,
-                ):
-                    for member in tar:
-                        content = tar.extractfile(member) if member.isreg() else None
-                        yield layer.digest, member, content.read() if content else b""
+    @property
+    def members(self) -> Iterator[tarfile.TarInfo]:
+        """Every entry of every layer."""
+        return (member for layer in self.layers for member in layer)
+
+    def content(self, member: tarfile.TarInfo) -> bytes:
+        """The content of a file; of anything else nothing."""
+        return (self.root / member.name).read_bytes() if member.isreg() else b""
 
     def inside(self, *command: str, file: Path | None = None) -> Done:
         """What a command does in the image: no network, a read-only root, and the image's user.
@@ -109,9 +109,7 @@ def build(shell: Shell, command: str, directory: Path) -> Built:
     with Archive(archive) as opened:
         descriptor, manifest = opened.image()
         config = opened.config(manifest)
-        for layer in manifest.layers:
-            with opened.open_blob(layer) as file, tarfile.open(fileobj=file, mode="r|gz") as tar:
-                tar.extractall(root, filter="tar")
+        layers = [_extract(opened, layer, root) for layer in manifest.layers]
     return Built(
         said="".join(log.read_text().splitlines(keepends=True)[-2:]),
         digest=descriptor.digest,
@@ -119,7 +117,18 @@ def build(shell: Shell, command: str, directory: Path) -> Built:
         root=root,
         manifest=manifest,
         config=config,
+        layers=layers,
     )
+
+
+def _extract(archive: Archive, layer: Descriptor, root: Path) -> list[tarfile.TarInfo]:
+    """Extract a layer; its entries. It is unpacked once, which takes seconds."""
+    with archive.open_blob(layer) as file, tarfile.open(fileobj=file, mode="r|gz") as tar:
+        found = []
+        for member in tar:
+            tar.extract(member, root, filter="tar")
+            found.append(member)
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +150,7 @@ def built(request: pytest.FixtureRequest) -> Built:
 
 def test_nothing_in_the_archive_can_be_written_or_gives_rights(built: Built) -> None:
     """No setuid file, no device, no other owner, and nobody may write but in /tmp."""
-    for _, member, _ in built.members():
+    for member in built.members:
         assert member.isreg() or member.isdir() or member.issym(), member.name
         assert (member.uid, member.gid) == (0, 0), member.name
         if member.issym():
@@ -152,7 +161,7 @@ def test_nothing_in_the_archive_can_be_written_or_gives_rights(built: Built) -> 
 
 
 def test_there_is_no_shell_and_no_package_manager(built: Built) -> None:
-    paths = [member.name for _, member, _ in built.members() if not member.isdir()]
+    paths = [member.name for member in built.members if not member.isdir()]
     assert not {Path(path).name for path in paths} & (SHELLS | MANAGERS)
     programs = {path for path in paths if "bin/" in path}
     extra = {"usr/sbin/haproxy", "usr/sbin/rsyslogd"} if "router" in built.said else set()
@@ -195,9 +204,9 @@ def test_every_module_can_be_imported_inside(built: Built) -> None:
 def test_byte_code_is_there_and_needs_no_time(built: Built) -> None:
     """Byte code that is checked by time would be stale in a layer, and made at each start."""
     sources, compiled = set(), set()
-    for _, member, content in built.members():
+    for member in built.members:
         if member.name.endswith(".cpython-311.pyc"):
-            assert content[4:8] == b"\1\0\0\0", member.name  # by hash, unchecked
+            assert built.content(member)[4:8] == b"\1\0\0\0", member.name  # by hash, unchecked
             path = Path(member.name)
             compiled.add(str(path.parents[1] / f"{path.name.removesuffix('.cpython-311.pyc')}.py"))
         elif member.name.endswith(".py") and member.name.startswith("usr/lib/"):
@@ -241,17 +250,32 @@ def test_certificates_are_trusted_inside(operators: Built) -> None:
 def test_two_builds_have_the_same_files(operators: Built, router: Built) -> None:
     """Each image is built from nothing, and what both have is the same to the last bit."""
     assert operators.manifest.layers[1] == router.manifest.layers[1]
-    one = {
-        member.name: (member.mode, member.mtime, member.linkname, content)
-        for _, member, content in operators.members()
-    }
-    other = {
-        member.name: (member.mode, member.mtime, member.linkname, content)
-        for _, member, content in router.members()
-    }
+    one, other = (
+        {
+            member.name: (member.mode, member.mtime, member.linkname, built.content(member))
+            for member in built.members
+        }
+        for built in (operators, router)
+    )
     missing = {name for name in one.keys() - other.keys() if not name.startswith("manifests")}
     assert not missing
     assert [name for name in one.keys() & other.keys() if one[name] != other[name]] == []
+
+
+def test_the_same_files_give_the_same_layers(operators: Built, tmp_path: Path) -> None:
+    """Files of other times in another order: their layers are those of the build, bit by bit."""
+    for layer, members in zip(operators.manifest.layers, operators.layers, strict=True):
+        entries = [
+            Entry(
+                path=member.name,
+                mode=member.mode,
+                content=operators.root / member.name if member.isreg() else None,
+                link=member.linkname if member.issym() else None,
+            )
+            for member in reversed(members)
+        ]
+        with (tmp_path / "layer").open("wb") as file:
+            assert write_layer(entries, file, int(members[0].mtime)).descriptor == layer
 
 
 @pytest.mark.soak

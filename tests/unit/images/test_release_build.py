@@ -226,6 +226,7 @@ def test_other_images_are_kept_where_that_is_said(payload: Path, tmp_path: Path)
     out = tmp_path / "r.tar"
     result = run("build", "--version", "1.0.0", "--from", payload, "-o", out, "--keep-others")
     assert "cannot run from it" in result.stderr
+    assert "by the names that they have: harbour, tools\n" in result.stderr
     shown = yaml.safe_load(run("info", out, "-o", "yaml").stdout)
     assert shown["images"] == {"harbour": "harbour", "tools": "quay.test/tools:dev"}
 

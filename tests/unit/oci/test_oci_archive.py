@@ -17,8 +17,8 @@ from quarterdeck.oci.layers import Entry, Image, image, layer_bytes, tree_entrie
 from quarterdeck.oci.model import (
     INDEX,
     MAX_MANIFEST,
+    ImageManifest,
     Index,
-    Manifest,
     Platform,
     decode_manifest,
     descriptor_of,
@@ -220,7 +220,7 @@ def test_hostile_manifests_are_refused(data: bytes, told: str) -> None:
 )
 def test_any_bytes_are_a_manifest_or_an_error(data: bytes) -> None:
     with contextlib.suppress(OciError):
-        assert isinstance(decode_manifest(data), Manifest | Index)
+        assert isinstance(decode_manifest(data), ImageManifest | Index)
 
 
 def test_docker_manifests_are_read() -> None:
@@ -228,7 +228,7 @@ def test_docker_manifests_are_read() -> None:
         b"application/vnd.oci.image.manifest.v1+json",
         b"application/vnd.docker.distribution.manifest.v2+json",
     )
-    assert isinstance(decode_manifest(data), Manifest)
+    assert isinstance(decode_manifest(data), ImageManifest)
 
 
 def test_an_index_without_platforms_gives_its_first_image() -> None:

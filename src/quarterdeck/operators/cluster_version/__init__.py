@@ -5,12 +5,17 @@ from quarterdeck.delivery.declaration import (
     Deployed,
     EmptyDir,
     Hint,
-    HostPath,
     InPayload,
     Local,
     LocalOption,
+    OptionalFile,
+    OptionalFiles,
     PayloadPart,
 )
+from quarterdeck.delivery.placement import CONTROL_PLANE, CONTROL_PLANE_ROLES
+
+TRUST = "/etc/quarterdeck/trust"
+"""Where its pod finds the pull secret, certificates and the key for releases, if there are some."""
 
 OPERATOR = Declaration(
     name="cluster-version",
@@ -27,19 +32,38 @@ OPERATOR = Declaration(
     # it hands out.
     cluster_admin=True,
     delivery=Deployed(
+        priority_class="system-cluster-critical",
+        preferred_nodes=CONTROL_PLANE,
+        tolerated_taints=CONTROL_PLANE_ROLES,
         # 110 MB for 900 manifests; a release may be larger, and two are loaded in an update.
         memory_limit="1Gi",
         in_payload=InPayload(
             image="{{.ReleaseImage}}",
             args=(
-                "--releases=/releases",
                 "--fetched-releases=/fetched",
+                f"--trust={TRUST}",
+                "--default-platform=None",
                 "--release-image={{.ReleaseImage}}",
                 "--cluster-profile={{.ClusterProfile}}",
             ),
-            host_paths=(HostPath("releases", "/var/lib/quarterdeck/releases", "/releases"),),
             # Five releases of at most 64 MB, and a layer that is being fetched.
             empty_dirs=(EmptyDir("fetched", "/fetched", "512Mi"),),
+            optional_files=(
+                OptionalFiles(
+                    "trust",
+                    TRUST,
+                    (
+                        OptionalFile(
+                            "secret", "pull-secret", ".dockerconfigjson", "pull-secret.json"
+                        ),
+                        OptionalFile("configMap", "trusted-ca", "ca-bundle.crt", "ca-bundle.crt"),
+                        OptionalFile(
+                            "configMap", "release-verification", "release.pub", "release.pub"
+                        ),
+                        OptionalFile("configMap", "registry-mirrors", "mirrors", "mirrors"),
+                    ),
+                ),
+            ),
         ),
     ),
     kinds=(
@@ -59,7 +83,7 @@ OPERATOR = Declaration(
             objects="quarterdeck.operators.cluster_version.config:OBJECTS",
         ),
     ),
-    alerts=True,
+    alerts="quarterdeck.operators.cluster_version.alerts:ALERTS",
     local=Local(
         hints=(
             Hint(

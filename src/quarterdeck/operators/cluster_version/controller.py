@@ -13,6 +13,7 @@ from quarterdeck.operators.cluster_version.log_level.file_controller import add_
 from quarterdeck.operators.cluster_version.minimal_version import add_minimal_version
 from quarterdeck.operators.cluster_version.new_version import KEY
 from quarterdeck.operators.cluster_version.payloads import Payloads
+from quarterdeck.operators.cluster_version.platform import add_platform
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.operators.cluster_version.version.controller import add_cluster_version
 
@@ -25,6 +26,8 @@ def setup(manager: Manager, settings: Settings) -> None:
     add_feature_gates(manager, settings, payloads)
     if not settings.is_hosted:
         add_log_level(manager, settings)
+    if settings.default_platform:
+        add_platform(manager, settings.default_platform)
     if payloads is not None:
         version = add_cluster_version(manager, settings, payloads)
     else:

@@ -11,6 +11,10 @@ from quarterdeck.api.custom_resource import SELF_MANAGED as SELF_MANAGED_PROFILE
 from quarterdeck.delivery.options import option
 from quarterdeck.payload.observed import SELF_MANAGED
 from quarterdeck.payload.releases import FETCHED
+from quarterdeck.registry.reference import has_registry
+
+MAX_MIRRORS = 64 << 10
+"""The most bytes of the file of mirrors that are read."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,17 +27,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster profile, which selects the manifests of a payload."""
     releases: Annotated[str, option(env="RELEASES")] = ""
     """A directory with one payload per release; without it, the operator applies none."""
+    releases_interval: timedelta = timedelta(seconds=30)
+    """How often the directories of releases are looked at; a refused release is looked at every 5
+    seconds at least."""
     fetched_releases: Annotated[str, option(env="FETCHED_RELEASES")] = ""
     """A directory for the releases that are fetched from registries; without it, they lie in the
     hidden directory .fetched of --releases."""
     own_release: Annotated[str, option(env="OWN_RELEASE")] = "/release-manifests"
     """The payload in the operator's own image, if it runs from a release image."""
     release_image: Annotated[str, option(env="RELEASE_IMAGE")] = ""
-    """The image that the operator runs from, which is that of its own release."""
+    """The image of the operator's own release. A new cluster installs this release; the operator
+    fetches it if it does not run from this image."""
     config: str = ""
     """A file with a ClusterVersionOperator manifest, which sets the log level instead of the object
     in the API server; for a hosted control plane."""
 
+    trust: Annotated[str, option(env="RELEASE_TRUST")] = ""
+    """A directory of files for registries, each of which may be missing: pull-secret.json,
+    ca-bundle.crt, release.pub and mirrors count where the next options are not set."""
     pull_secret: Annotated[str, option(env="PULL_SECRET")] = ""
     """A file with a pull secret (.dockerconfigjson), for registries of release images."""
     registry_ca: Annotated[str, option(env="REGISTRY_CA")] = ""
@@ -44,13 +55,44 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     from them first."""
     verification_key: Annotated[str, option(env="VERIFICATION_KEY")] = ""
     """A file with a public key in PEM; a release image without its signature is refused."""
+    default_platform: Annotated[str, option(env="DEFAULT_PLATFORM")] = ""
+    """The platform to name in the Infrastructure `cluster` if it names none; by default the
+    operator leaves it as it is."""
     upstream_interval: timedelta = timedelta(minutes=3)
     """How often the update service in ClusterVersion's spec.upstream is asked."""
+    retrieval_timeout: timedelta = timedelta(minutes=10)
+    """How long the fetch of one release image may take; the update service has at most a minute of
+    it."""
 
     @property
     def applies_payload(self) -> bool:
-        """Whether there are releases: a directory, or the operator's own."""
-        return bool(self.releases) or self.own_directory is not None
+        """Whether there are releases: a directory, the operator's own, or one to fetch."""
+        can_fetch = has_registry(self.release_image) and self.fetched_directory is not None
+        return bool(self.releases) or self.own_directory is not None or can_fetch
+
+    @property
+    def pull_secret_file(self) -> str:
+        """The pull secret that counts now; empty if there is none."""
+        return self.pull_secret or self._trusted("pull-secret.json")
+
+    @property
+    def registry_ca_file(self) -> str:
+        """The bundle of certificates that counts now; empty if there is none."""
+        return self.registry_ca or self._trusted("ca-bundle.crt")
+
+    @property
+    def verification_key_file(self) -> str:
+        """The public key that counts now; empty if there is none."""
+        return self.verification_key or self._trusted("release.pub")
+
+    @property
+    def mirrors(self) -> str:
+        """The mirrors that count now, separated by commas; an OSError if they cannot be read."""
+        file = "" if self.registry_mirrors else self._trusted("mirrors")
+        if not file:
+            return self.registry_mirrors
+        with Path(file).open("rb") as opened:
+            return ",".join(opened.read(MAX_MIRRORS).decode(errors="replace").splitlines())
 
     @property
     def own_directory(self) -> Path | None:
@@ -64,6 +106,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.fetched_releases:
             return Path(self.fetched_releases)
         return Path(self.releases) / FETCHED if self.releases else None
+
+    def _trusted(self, name: str) -> str:
+        """The file in the directory of `trust`, if it is there now: the mount may come later."""
+        file = Path(self.trust) / name
+        return str(file) if self.trust and file.exists() else ""
 
     @property
     def is_hosted(self) -> bool:

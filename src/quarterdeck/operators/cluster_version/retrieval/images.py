@@ -17,7 +17,7 @@ from quarterdeck.oci.errors import OciError
 from quarterdeck.operators.cluster_version.settings import Settings
 from quarterdeck.registry.client import Registry
 from quarterdeck.registry.credentials import PullSecretError, read_pull_secret
-from quarterdeck.registry.errors import RegistryError
+from quarterdeck.registry.errors import RegistryBusy, RegistryError, RegistryUnreachable
 from quarterdeck.registry.mirrors import parse_mirrors
 from quarterdeck.registry.reference import Reference, parse_reference
 from quarterdeck.registry.release_image import (
@@ -33,6 +33,10 @@ from quarterdeck.web import Web, WebError
 log = get_logger("operators.cluster-version.retrieval")
 
 RETRY = Backoff(base=3.0, limit=300.0)
+BUSY_WAIT = 5.0
+"""Seconds that one request waits for a busy registry, before a condition tells of it."""
+MAX_BUSY = 600.0
+"""The most seconds until a busy registry is asked again, whatever it asks for."""
 MAX_KEY = 64 << 10
 
 
@@ -75,7 +79,7 @@ class ImageRetriever:
 
         A key that cannot be read verifies nothing, and no release passes for verified.
         """
-        if not self._settings.verification_key:
+        if not self._settings.verification_key_file:
             return ""
         try:
             return self._key_now().identifier
@@ -124,11 +128,14 @@ class ImageRetriever:
         await asyncio.sleep(self._pause(wanted))
         retries = Retries(RETRY)
         while True:
+            asked = 0.0
             try:
                 found = await self._fetch(wanted)
             except (RegistryError, PullSecretError, OciError, WebError, ValueError) as error:
                 log.info("release not fetched", image=wanted.image, why=str(error))
                 self.failures[wanted.image] = _failure(error)
+                if isinstance(error, RegistryBusy):
+                    asked = min(error.again_in, MAX_BUSY)
             except Exception as error:  # one of ours; the next try may do
                 log.exception("release not fetched", image=wanted.image)
                 self.failures[wanted.image] = NotFetched(
@@ -139,7 +146,7 @@ class ImageRetriever:
             else:
                 break
             self.wake()
-            await asyncio.sleep(retries.next())
+            await asyncio.sleep(max(retries.next(), asked))
         log.info("release fetched", image=wanted.image, digest=found.digest)
         self.failures.pop(wanted.image, None)
         _, again = self._fetched.get(wanted, (0.0, Retries(RETRY)))
@@ -158,9 +165,9 @@ class ImageRetriever:
     async def _fetch(self, wanted: WantedImage) -> Fetched:
         settings = self._settings
         image = parse_reference(wanted.image)
-        key = await asyncio.to_thread(self._key_now) if settings.verification_key else None
-        credentials = await asyncio.to_thread(read_pull_secret, settings.pull_secret)
-        mirrors = parse_mirrors(settings.registry_mirrors)
+        key = await asyncio.to_thread(self._key_now) if settings.verification_key_file else None
+        credentials = await asyncio.to_thread(read_pull_secret, settings.pull_secret_file)
+        mirrors = parse_mirrors(await asyncio.to_thread(lambda: settings.mirrors))
         root = settings.fetched_directory
         if root is None:
             raise StorageFailed(
@@ -168,10 +175,19 @@ class ImageRetriever:
                 "name one with --fetched-releases",
             )
         store = ReleaseStore(root)
-        async with Web(ca_file=settings.registry_ca) as web:
-            registry = Registry(web, credentials=credentials, mirrors=mirrors)
-            image = await self._resolved(registry, wanted.image, image)
-            found = await fetch_release(registry, image, store, key, force=wanted.force)
+        limit = settings.retrieval_timeout.total_seconds()
+        try:
+            async with asyncio.timeout(limit), Web(ca_file=settings.registry_ca_file) as web:
+                registry = Registry(
+                    web, credentials=credentials, mirrors=mirrors, max_wait=BUSY_WAIT
+                )
+                image = await self._resolved(registry, wanted.image, image)
+                found = await fetch_release(registry, image, store, key, force=wanted.force)
+        except TimeoutError as error:
+            raise RegistryUnreachable(
+                f"{image}: not fetched within {limit:.0f} seconds",
+                "check the registry and the way to it, or set --retrieval-timeout",
+            ) from error
         await asyncio.to_thread(store.prune, {*self._needed, found.digest})
         return found
 
@@ -185,7 +201,7 @@ class ImageRetriever:
         return image.at(self.resolved[text])
 
     def _key_now(self) -> VerificationKey:
-        path = Path(self._settings.verification_key)
+        path = Path(self._settings.verification_key_file)
         try:
             with path.open("rb") as file:
                 return verification_key(file.read(MAX_KEY))

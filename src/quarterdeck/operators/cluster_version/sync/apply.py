@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.controller import LeadershipLost
 from quarterdeck.controller.any_kind import CannotRead, FollowedKind
+from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import (
     AlreadyExists,
     ApiError,
@@ -125,8 +126,7 @@ class Applier:
             if followed is None:
                 return False
             desired = desired_object(item.manifest, namespaced=followed.resource.namespaced)
-            if followed.cache.get(Key("", item.key.name)) is None:
-                await self._create(item, followed, desired)
+            await self._create(item, followed, desired)
         except LeadershipLost:
             raise
         except KubeError as error:
@@ -239,8 +239,12 @@ class Applier:
         self._record_write("applied", item, changed=todo.changed[:5])
 
     async def _create(self, item: Item, followed: FollowedKind, wanted: Object) -> None:
-        made = await followed.objects.create(wanted)
-        self._record_write("created", item)
+        async with item.creating:
+            # The cache has what the server answered to a create that ended just now.
+            if followed.cache.get(key_of(wanted)) is not None:
+                return
+            made = await followed.objects.create(wanted)
+            self._record_write("created", item)
         if related := related_objects(item.manifest) if is_operator(item.identity) else []:
             # Its operator adds more; until it runs, people find its objects by these.
             await followed.objects.set_status(made, {"relatedObjects": related})

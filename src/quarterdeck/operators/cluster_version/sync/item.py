@@ -1,5 +1,6 @@
 """The state of one manifest in a run. Pure."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ class Item:
     __slots__ = (
         "announced",
         "autoscaled",
+        "creating",
         "desired",
         "done",
         "duplicate_of",
@@ -59,6 +61,8 @@ class Item:
         """The desired object without the field that an autoscaler owns."""
         self.announced = ""
         """The uid of the object whose foreign fields were announced and are still to be removed."""
+        self.creating = asyncio.Lock()
+        """Held during a create: a ClusterOperator is created before its turn, or in its turn."""
         self.autoscaled = False
         self.settled: object = None
         """The form in which the object was as desired."""

@@ -105,10 +105,9 @@ from quarterdeck.update_graph.updates import OfferedUpdates
 log = get_logger("operators.cluster-version")
 
 GATES_KEY = Key("", THE_GATES.name)
-RECHECK_PERIOD = 30.0
-"""Seconds after which the releases directory is read again."""
 RECHECK_PERIOD_IF_REFUSED = 5.0
-"""The same while a release is refused, which a change in the directory may end."""
+"""The most seconds after which the releases directory is read again while a release is refused,
+which a change in the directory may end."""
 MESSAGE_WRITE_PERIOD = 2.0
 """Seconds between two writes that change only reasons and messages."""
 
@@ -157,7 +156,12 @@ class VersionController:
         self.gates = manager.cache(FEATURE_GATES, THE_GATES)
         self._payloads = payloads
         self.images = ImageRetriever(settings, payloads.forget)
-        self.graphs = GraphRetriever(settings.upstream_interval, settings.registry_ca)
+        self.graphs = GraphRetriever(
+            settings.upstream_interval,
+            lambda: settings.registry_ca_file,
+            settings.retrieval_timeout,
+            manager.now,
+        )
         self._skipped = SkippedManifests()
         self._standing = NONE
         self._written = float("-inf")
@@ -172,7 +176,9 @@ class VersionController:
         if version.metadata.deletion_timestamp:
             return DONE
         asked = await self._asked(version)
-        self.images.want(wanted_images(asked), wanted_image(asked), needed_digests(asked))
+        first = self._settings.release_version
+        requested = wanted_image(asked) if asked.history else asked.first_image
+        self.images.want(wanted_images(asked, first), requested, needed_digests(asked))
 
         gates = self.gates.get(GATES_KEY)
         scope = current_scope(version, gates.spec if gates else None, self._settings.profile)
@@ -182,14 +188,15 @@ class VersionController:
             judged = await self._scope_of(offer.release, found, asked, scope)
             return judged.usable(offer, found)
 
-        decision = await decide(asked, load, self._settings.release_version, self._manager.now())
+        decision = await decide(asked, load, first, self._manager.now())
         after = await self._scope_of(decision.release, decision.loaded, asked, scope)
         decision, work = self._with_progress(decision, after)
         wait = await self._report(version, self._facts(asked, decision, after, work))
         self.runner.want(work)
         well = decision.refused is None and decision.unusable is None
+        period = self._settings.releases_interval.total_seconds()
         looks = [
-            RECHECK_PERIOD if well else RECHECK_PERIOD_IF_REFUSED,
+            period if well else min(period, RECHECK_PERIOD_IF_REFUSED),
             wait,
             self._standing.next_look(self._manager.clock()),
         ]
@@ -221,6 +228,7 @@ class VersionController:
                 gates.spec.effective_feature_set if gates else "",
             ),
             service=update_service(query, self.graphs.news, version.status, self._manager.now()),
+            first_image=self._settings.release_image,
             images=ImageNews(
                 failures=dict(self.images.failures),
                 resolved=dict(self.images.resolved),

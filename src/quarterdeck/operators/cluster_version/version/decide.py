@@ -1,8 +1,9 @@
 """Decides which release to apply: the newest in the history, or one that replaces it.
 
 The history is the only state: any leader continues with its newest release, after any crash. If the
-history is empty, the operator's own version is the first release. Another release replaces the
-newest one only if `updates.judge` allows it and its payload can be loaded.
+history is empty, the release of the operator's own image, or of its own version, is the first one.
+Another release replaces the newest one only if `updates.judge` allows it and its payload can be
+loaded.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,12 +20,13 @@ from quarterdeck.operators.cluster_version.version.updates import (
     Move,
     UpdateRefused,
     UpdateRequest,
+    has_verified,
     judge,
     missing_image,
 )
 from quarterdeck.payload.model import Payload, PayloadError
 from quarterdeck.payload.releases import Offer, Releases
-from quarterdeck.registry.reference import digest_of
+from quarterdeck.registry.reference import digest_of, has_registry
 
 MAX_PROBLEMS_LISTED = 5
 
@@ -49,7 +51,7 @@ Load = Callable[[Offer], Awaitable[Loaded | UpdateRefused]]
 async def decide(asked: UpdateRequest, load: Load, first: str, now: datetime) -> ReleaseDecision:
     """Judge the requested update, load the payload, and return the decision."""
     if not asked.history:
-        return await _begin_first(asked.releases, load, first, now)
+        return await _begin_first(asked, load, first, now)
     outcome = judge(asked)
     refused = outcome if isinstance(outcome, UpdateRefused) else None
     if isinstance(outcome, Move):
@@ -89,14 +91,30 @@ def _missing_current(asked: UpdateRequest) -> UpdateRefused:
     return missing(newest.version or "", asked.releases)
 
 
+def first_offer(asked: UpdateRequest, version: str) -> Offer | None:
+    """The first release of a cluster: by the digest of its image, its version, or its image."""
+    image, releases = asked.first_image, asked.releases
+    digest = digest_of(image) or asked.images.resolved.get(image, "")
+    by_image = releases.by_image(image) if image else None
+    return releases.by_digest(digest) or releases.by_version(version) or by_image
+
+
 async def _begin_first(
-    releases: Releases, load: Load, first: str, now: datetime
+    asked: UpdateRequest, load: Load, first: str, now: datetime
 ) -> ReleaseDecision:
-    offer = releases.by_version(first)
+    offer = first_offer(asked, first)
     release = offer.release if offer else Release(version=first, image="")
-    found = await load(offer) if offer else missing(first, releases)
-    history = started((), release, now) if isinstance(found, Loaded) else ()
-    return _decided(release, history, found, "RELEASE_VERSION")
+    field = "RELEASE_VERSION"
+    if offer is not None:
+        found = await load(offer)
+    elif has_registry(asked.first_image):
+        field, found = "RELEASE_IMAGE", missing_image(asked.first_image, asked)
+    else:
+        found = missing(first, asked.releases)
+    history: History = ()
+    if isinstance(found, Loaded) and offer is not None:
+        history = started((), release, now, verified=has_verified(offer, asked))
+    return _decided(release, history, found, field)
 
 
 def _decided(

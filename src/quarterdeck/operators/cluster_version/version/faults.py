@@ -15,7 +15,7 @@ QUIET_PERIOD = 20.0
 """Seconds without a fault after which the last faults end, while not all is done."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class StandingFaults(msgspec.Struct, frozen=True, kw_only=True):
     """The last faults, and since when there have been any."""
 
     faults: tuple[ManifestFault, ...] = ()
@@ -37,16 +37,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.05, ripe if ripe > 0 else over)
 
 
-NONE = Standing()
+NONE = StandingFaults()
 
 
-def standing(before: Standing, progress: PayloadProgress | None, now: float) -> Standing:
+def standing(
+    before: StandingFaults, progress: PayloadProgress | None, now: float
+) -> StandingFaults:
     """The standing faults after the engine's latest progress."""
     if progress is None:
         return before
     if progress.faults:
         since = before.since if before.faults else now
-        return Standing(faults=progress.faults, since=since, seen=now)
+        return StandingFaults(faults=progress.faults, since=since, seen=now)
     if progress.completed or now - before.seen >= QUIET_PERIOD:
         return NONE
     return before

@@ -109,18 +109,25 @@ class Runner:
         if work is None:
             await self._changed.wait()
             return
+
+        def report(progress: PayloadProgress) -> None:
+            # Replaced work runs on until it is cancelled, a few turns of the event loop later. Its
+            # progress says nothing about the new work, which would count as completed.
+            if self.work is work:
+                self._report(progress)
+
         try:
             if work.mode is Mode.RECONCILING:
-                await engine.keep(work, self._report)
+                await engine.keep(work, report)
             else:
-                self._report(await engine.run(work, self._report))
+                report(await engine.run(work, report))
                 await self._changed.wait()
         except Exception as error:
             why = root_cause(error)
             if isinstance(why, LeadershipLost):
                 raise why from error
             log.exception("the engine crashed", version=work.version, again_in=CRASH_PAUSE)
-            self._report(_crashed(work, why))
+            report(_crashed(work, why))
             await asyncio.sleep(CRASH_PAUSE)
 
     def _report(self, progress: PayloadProgress) -> None:

@@ -1,30 +1,28 @@
 """The messages of ClusterVersion's conditions: progress, waits and faults."""
 
-import re
 from collections.abc import Sequence
 
 from quarterdeck.operators.cluster_version.sync.progress import ManifestFault, PayloadProgress
-
-MAX_LISTED = 5
-"""The most names or faults that a message lists."""
-_DONE_OF = re.compile(r"^Working towards \S+: (\d{1,9}) of (\d{1,9}) done ")
+from quarterdeck.status.release_progress import (
+    MAX_LISTED,
+    ReleaseProgress,
+    listed,
+    progress_message,
+)
 
 
 def working_towards(version: str, progress: PayloadProgress | None) -> str:
     """The progress of a release, in one line."""
-    if progress is None or not progress.total:
-        return f"Working towards {version}"
-    share = 100 * progress.done // progress.total
-    text = (
-        f"Working towards {version}: {progress.done} of {progress.total} done ({share}% complete)"
+    if progress is None:
+        return progress_message(version, None)
+    names = _names(progress.waiting)
+    shown = ReleaseProgress(
+        done=progress.done,
+        total=progress.total,
+        waiting=names[:MAX_LISTED],
+        more=max(0, len(names) - MAX_LISTED),
     )
-    return f"{text}, waiting on {_listed(progress.waiting)}" if progress.waiting else text
-
-
-def progress_in(message: str) -> tuple[int, int] | None:
-    """How many manifests are done, and of how many, in a message of `working_towards`."""
-    found = _DONE_OF.search(message)
-    return (int(found[1]), int(found[2])) if found else None
+    return progress_message(version, shown)
 
 
 def fault_reason(faults: Sequence[ManifestFault]) -> str:
@@ -47,17 +45,16 @@ def fault_summary(faults: Sequence[ManifestFault]) -> str:
     """All faults in one line."""
     if len(faults) == 1:
         return faults[0].message
-    return f"{len(faults)} things are wrong, among them {_listed(faults)}"
+    return f"{len(faults)} things are wrong, among them {listed(_names(faults))}"
 
 
 def _told(fault: ManifestFault) -> str:
     return f"{fault.manifest}: {fault.message}"
 
 
-def _listed(faults: Sequence[ManifestFault]) -> str:
-    names = list(dict.fromkeys(short_name(fault) for fault in faults))
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
+def _names(faults: Sequence[ManifestFault]) -> tuple[str, ...]:
+    """The short names of the faults' objects, each once."""
+    return tuple(dict.fromkeys(short_name(fault) for fault in faults))
 
 
 def short_name(fault: ManifestFault) -> str:

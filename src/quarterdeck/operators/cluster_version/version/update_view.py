@@ -9,10 +9,10 @@ import msgspec
 
 from quarterdeck.api.config_v1 import ClusterStatusCondition, ClusterVersion, UpdateState
 from quarterdeck.operators.cluster_version.history import History, latest_completed
-from quarterdeck.operators.cluster_version.version.texts import progress_in
 from quarterdeck.operators.cluster_version.version.updates import leaves_minor, way_back
 from quarterdeck.registry.reference import digest_of, has_registry
 from quarterdeck.status import find_condition
+from quarterdeck.status.release_progress import progress_in
 from quarterdeck.versions import parse_version
 
 State = Literal["complete", "updating", "failing", "unknown"]
@@ -28,7 +28,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     url: str
 
 
-class PossibleUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ListedUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A release to which the cluster can be updated."""
 
     version: str
@@ -67,7 +67,7 @@ class UpdateView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why the update service could not be asked."""
     turn_back_to: str = ""
     """The release to which an update that is not complete can be turned back."""
-    updates: tuple[PossibleUpdate, ...] | None = None
+    updates: tuple[ListedUpdate, ...] | None = None
     """The possible updates, newest first; None while they are not known."""
     generation: int = 0
     observed_generation: int = 0
@@ -97,8 +97,8 @@ def update_view(version: ClusterVersion) -> UpdateView:
         image=status.desired.image,
         state=_state(version),
         message=message,
-        done=counted[0] if counted else None,
-        total=counted[1] if counted else None,
+        done=counted.done if counted else None,
+        total=counted.total if counted else None,
         failing=_message_if(version, "Failing", "True"),
         requested=requested,
         refused=_message_if(version, "ReleaseAccepted", "False"),
@@ -156,14 +156,14 @@ def _is_complete(history: History) -> bool:
     return history[0].state == UpdateState.COMPLETED
 
 
-def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | None:
+def _possible_updates(version: ClusterVersion) -> tuple[ListedUpdate, ...] | None:
     status = version.status
     if status is None or (status.available_updates is None and not status.conditional_updates):
         return None
     blocked = bool(_message_if(version, "Upgradeable", "False"))
     running = status.desired.version
     found = [
-        PossibleUpdate(
+        ListedUpdate(
             version=release.version,
             image=release.image,
             blocked=blocked and leaves_minor(running, release.version),
@@ -173,7 +173,7 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
     for update in status.conditional_updates:
         recommended = find_condition(update.conditions, "Recommended")
         found.append(
-            PossibleUpdate(
+            ListedUpdate(
                 version=update.release.version,
                 image=update.release.image,
                 recommended=_ANSWERS.get(recommended.status if recommended else "", "Unknown"),
@@ -187,7 +187,7 @@ def _possible_updates(version: ClusterVersion) -> tuple[PossibleUpdate, ...] | N
     return tuple(sorted(found, key=_by_version, reverse=True))
 
 
-def _by_version(update: PossibleUpdate) -> tuple[bool, Any, str]:
+def _by_version(update: ListedUpdate) -> tuple[bool, Any, str]:
     parsed = parse_version(update.version)
     return (True, parsed, "") if parsed is not None else (False, None, update.version)
 

@@ -70,6 +70,8 @@ class UpdateRequest(msgspec.Struct, frozen=True, kw_only=True):
     service: UpdateService | None = None
     """The update service of `spec.upstream`; None without one."""
     images: ImageNews = ImageNews()
+    first_image: str = ""
+    """The image of the first release of a cluster without history; may be empty."""
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ def judge(asked: UpdateRequest) -> Stay | Move | UpdateRefused:
         offer=offer,
         risks="\n".join(_risks(offer, asked)),
         image=_recorded_image(update, offer),
-        verified=_is_verified(offer, asked),
+        verified=has_verified(offer, asked),
     )
 
 
@@ -406,13 +408,14 @@ def _names(image: str, offer: Offer, asked: UpdateRequest) -> bool:
     return digest != "" and digest == offer.digest
 
 
-def _is_verified(offer: Offer, asked: UpdateRequest) -> bool:
+def has_verified(offer: Offer, asked: UpdateRequest) -> bool:
+    """Whether the key that counts now has verified a release."""
     return offer.verified_by != "" and offer.verified_by == asked.images.key
 
 
 def is_trusted(offer: Offer, asked: UpdateRequest) -> bool:
     """Whether a release needs no verification any more."""
-    return not offer.digest or not asked.images.key or _is_verified(offer, asked)
+    return not offer.digest or not asked.images.key or has_verified(offer, asked)
 
 
 def _recorded_image(update: Update, offer: Offer) -> str:
@@ -473,7 +476,12 @@ def _unknown(update: Update, asked: UpdateRequest) -> UpdateRefused:
         reason="ReleaseNotFound",
         field=f"{FIELD}.{field}",
         value=value or "",
-        message=f"there is no such release in {asked.releases.place}"
+        message="there is no such release"
+        + (
+            f" in {asked.releases.place}"
+            if asked.releases.offers or asked.releases.directory
+            else ""
+        )
         + "".join(_problems(asked.releases)),
         remedy=_choices(asked.releases, field),
     )
@@ -489,7 +497,11 @@ def _problems(releases: Releases) -> Iterator[str]:
 
 def _choices(releases: Releases, field: str) -> str:
     named = [getattr(offer.release, field) for offer in releases.offers[:MAX_RELEASES_LISTED]]
-    return f"choose one of: {', '.join(named)}" if named else f"add it to {releases.place}"
+    if named:
+        return f"choose one of: {', '.join(named)}"
+    if releases.directory:
+        return f"add it to {releases.place}"
+    return f"name its image in {FIELD}.image, or an update service in spec.upstream"
 
 
 def _sorted(versions: Sequence[str] | frozenset[str]) -> list[str]:

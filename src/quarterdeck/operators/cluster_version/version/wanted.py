@@ -1,13 +1,13 @@
 """Which images and which graph the operator needs from outside of the cluster. Pure."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from quarterdeck.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from quarterdeck.operators.cluster_version.history import latest_completed, maybe_running
 from quarterdeck.operators.cluster_version.retrieval.graphs import GraphNews
 from quarterdeck.operators.cluster_version.retrieval.images import WantedImage
-from quarterdeck.operators.cluster_version.version.decide import current_offer
+from quarterdeck.operators.cluster_version.version.decide import current_offer, first_offer
 from quarterdeck.operators.cluster_version.version.updates import (
     UpdateRequest,
     UpdateService,
@@ -25,13 +25,18 @@ RetrievedText = tuple[str, str, str]
 """Status, reason and message of the condition RetrievedUpdates."""
 
 
-def wanted_images(asked: UpdateRequest) -> tuple[WantedImage, ...]:
-    """The images to fetch: of the release that runs, if it is lost, and of the requested one."""
-    return tuple(dict.fromkeys(_wanted(asked)))
+def wanted_images(asked: UpdateRequest, first: str = "") -> tuple[WantedImage, ...]:
+    """The images to fetch: of the release that runs, if it is lost, and of the requested one.
+
+    In a cluster without history: of the first release, whose version may be `first`.
+    """
+    return tuple(dict.fromkeys(_wanted(asked, first)))
 
 
-def _wanted(asked: UpdateRequest) -> Iterator[WantedImage]:
+def _wanted(asked: UpdateRequest, first: str) -> Iterator[WantedImage]:
     if not asked.history:
+        if has_registry(asked.first_image) and first_offer(asked, first) is None:
+            yield WantedImage(image=asked.first_image)
         return
     newest = asked.history[0].image
     if digest_of(newest) and current_offer(asked) is None:
@@ -91,10 +96,7 @@ def retrieved_text(
         message = "The updates are those of the releases directory: spec.upstream is not set"
         return "True", "ReleasesDirectory", message
     if news.failed is not None:
-        known = ""
-        if news.graph is not None:
-            known = "; the updates shown are those that it offered before"
-        return "False", news.failed.reason, f"{news.failed}{known}"
+        return "False", news.failed.reason, f"{news.failed}{_last_answer(news)}"
     if news.graph is None or news.query != query:
         before = [c for c in (was.conditions if was else ()) if c.type == "RetrievedUpdates"]
         # What was said stands until there is an answer, so that a restart writes nothing.
@@ -110,6 +112,14 @@ def retrieved_text(
             " a spec.channel that has it",
         )
     return "True", "AsExpected", f"The channel {query.channel} of {query.upstream} was read"
+
+
+def _last_answer(news: GraphNews) -> str:
+    """When a service that fails answered last. It is constant while the service fails."""
+    if news.answered is None:
+        return ""
+    last = news.answered.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"; it last answered at {last}, and the updates shown are those that it offered then"
 
 
 def shown_updates(

@@ -168,15 +168,29 @@ def test_another_choice_ends_the_expiry(
     assert ANNOTATION not in delivered.config()["metadata"]["annotations"]
 
 
-def test_an_expiry_that_cannot_be_read_is_told_and_changes_nothing(
-    delivered: LogLevelObjects, operator: OperatorProcess
+@pytest.mark.parametrize(
+    "expiry",
+    [
+        pytest.param("soon", id="no time"),
+        pytest.param(
+            "Trace until 9999-12-31T23:59:59-14:00, then Normal", id="no such time in UTC"
+        ),
+    ],
+)
+def test_an_expiry_that_cannot_be_read_is_told_and_the_level_holds(
+    delivered: LogLevelObjects, operator: OperatorProcess, expiry: str
 ) -> None:
-    patch = {"metadata": {"annotations": {ANNOTATION: "soon"}}}
+    patch = {
+        "metadata": {"annotations": {ANNOTATION: expiry}},
+        "spec": {"operatorLogLevel": "Trace"},
+    }
     delivered.send("PATCH", f"{CONFIGS}/cluster", patch, merge=True)
     (event,) = eventually(lambda: delivered.events("UnreadableExpiry") or None, "a warning")
-    assert "'soon' cannot be read" in event["note"]
+    assert f"{expiry!r} cannot be read" in event["note"]
     assert "quarterdeck log-level set" in event["note"]
-    assert operator.metric("quarterdeck_log_verbosity") == 2
+    wait_verbosity(operator, 6)
+    delivered.wait_observed()
+    assert _level(delivered) == "Trace"
 
 
 def _level(objects: LogLevelObjects) -> str:

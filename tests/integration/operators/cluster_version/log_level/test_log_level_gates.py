@@ -4,6 +4,7 @@ import pytest
 from tests.objects import cluster_operator
 
 from quarterdeck import __version__
+from quarterdeck.api.meta import Object
 from quarterdeck.testing.audit import AuditedRequest, writes_by
 from quarterdeck.testing.log_level import (
     CONFIGS,
@@ -150,6 +151,28 @@ def test_a_status_that_was_written_by_hand_is_put_right(
     wait_verbosity(operator, 6)
     (entry,) = objects.find(f"{GATES}/cluster")["status"]["featureGates"]
     assert entry["version"] == __version__
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param({"version": "99.0.0", "enabled": [{"name": GATE}]}, id="another version"),
+        pytest.param({"version": __version__, "disabled": [{"name": GATE}]}, id="turned off"),
+    ],
+)
+def test_a_status_that_is_written_by_hand_while_it_runs_is_put_right(
+    objects: LogLevelObjects, run_cvo: StartOperator, entry: Object
+) -> None:
+    objects.make_gates()
+    objects.make_config("Trace")
+    operator = run_cvo()
+    wait_verbosity(operator, 6)
+    before = objects.find(f"{GATES}/cluster")["status"]
+    path = f"{GATES}/cluster/status?fieldManager=kubectl-edit"
+    answer = objects.send("PATCH", path, {"status": {"featureGates": [entry]}}, merge=True)
+    assert answer.json()["status"]["featureGates"] == [entry]
+    eventually(lambda: objects.find(f"{GATES}/cluster")["status"] == before, "its own status")
+    wait_verbosity(operator, 6)
 
 
 def test_in_a_hosted_cluster_the_object_means_nothing_even_if_somebody_brings_it(

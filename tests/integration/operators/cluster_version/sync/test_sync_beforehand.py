@@ -86,3 +86,18 @@ async def test_a_cluster_operator_that_is_there_is_left_to_its_operator(
         await engine.until(lambda report: report.waiting)
     found = await admin.get(OPERATORS, name)
     assert "relatedObjects" not in found.get("status", {})
+
+
+@pytest.mark.usefixtures("tidy")
+async def test_each_is_created_by_one_request_whether_in_its_turn_or_before(
+    engine: Engine, namespace: str
+) -> None:
+    """All have their turn at once, while they are created one after the other."""
+    payload = [
+        operator(f"co-{number}-{namespace[-6:]}", f"0000_20_c{number}_01.yaml")
+        for number in range(30)
+    ]
+    async with engine.running(*payload, mode=Mode.INITIALIZING):
+        await engine.until(lambda report: len(report.waiting) == len(payload))
+    asked = [one for one in engine.requests() if one.verb == "create"]
+    assert [one.code for one in asked if one.resource == "clusteroperators"] == [201] * 30

@@ -31,8 +31,8 @@ def run_cvo(
     account: Path, cluster: Cluster, releases: Releases, own_operators: OwnOperators
 ) -> StartOperator:
     """Starts the operator on the releases directory."""
-    directory = f"--releases={releases.root}"
-    start = own_operators(cluster.plane, "cluster-version", directory, account=account)
+    options = (f"--releases={releases.root}", "--releases-interval=1s")
+    start = own_operators(cluster.plane, "cluster-version", *options, account=account)
 
     def start_version(version: str = "1.0.0", *options: str) -> OperatorProcess:
         return start(f"--release-version={version}", *options)

@@ -12,9 +12,12 @@ from tests.objects import cluster_operator, condition
 from quarterdeck.api.meta import Object
 from quarterdeck.payload.seal import seal
 from quarterdeck.status.staleness_marks import verdict_message
-from quarterdeck.testing.operator_process import StartOperator
+from quarterdeck.testing.operator_process import StartOperator, own_account
 from quarterdeck.testing.waiting import eventually
 
+RBAC = "rbac.authorization.k8s.io"
+BINDING = "quarterdeck-cluster-version"
+"""By which the operator's account has its rights."""
 HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}
 
 
@@ -253,8 +256,39 @@ def test_a_stuck_update_is_turned_back_to_what_was_completed_last(
     settled.ask(version="1.0.3")
     settled.wait_condition("Progressing", "True", "waiting on silent")
     assert applied(settled) == "1.0.3"
+    settled.ask(version="2.0.0")
+    seen = settled.wait_condition("ReleaseAccepted", "False", "it cannot be reached from 1.0.3")
+    assert "move to 1.0.0, back to what was completed last, instead" in seen["message"]
     settled.ask(version="1.0.0")
     settled.wait_release("1.0.0")
     assert applied(settled) == "1.0.0"
     told = [(one["version"], one["state"]) for one in settled.status()["history"]]
     assert told == [("1.0.0", "Completed"), ("1.0.3", "Partial"), ("1.0.0", "Completed")]
+
+
+@pytest.mark.slow
+def test_a_release_that_takes_the_operators_own_rights_is_failing_and_names_the_way_back(
+    settled: Cluster, releases: Releases, request: pytest.FixtureRequest
+) -> None:
+    """Its binding to another role cannot be changed, only deleted; all tests share its account."""
+    request.addfinalizer(lambda: own_account(settled.plane, "cluster-version"))
+    before = settled.find("clusterrolebinding", BINDING)
+    taken = counted({**before, "metadata": {"name": BINDING}})
+    taken["roleRef"] = before["roleRef"] | {"name": "view"}
+    files = simple(settled, "1.0.5") | {"0000_30_rights_00.json": taken}
+    releases.write("1.0.5", files, ["1.0.0"])
+    settled.ask(version="1.0.5")
+    seen = settled.wait_condition("Failing", "True", "OwnRightsLost")
+    assert f"0000_30_rights_00.json: ClusterRoleBinding.{RBAC}/{BINDING}" in seen["message"]
+    seen = settled.wait_condition("Progressing", "True", "Unable to apply 1.0.5")
+    assert seen["reason"] == "OwnRightsLost"
+    back = "it can be turned back: set spec.desiredUpdate.version to 1.0.0"
+    assert seen["message"].endswith(back)
+    assert [one["state"] for one in settled.status()["history"]] == ["Partial", "Completed"]
+    now = settled.find("clusterrolebinding", BINDING)
+    assert now["metadata"]["uid"] == before["metadata"]["uid"]
+    # It still has its rights, and what the condition says is true.
+    settled.ask(version="1.0.0")
+    settled.wait_release("1.0.0")
+    settled.wait_condition("Failing", "False")
+    assert applied(settled) == "1.0.0"

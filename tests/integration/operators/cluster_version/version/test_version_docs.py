@@ -12,14 +12,20 @@ pytestmark = [
     needs_bubblewrap,
 ]
 COMMANDS = commands((DOCS / "updating.md").read_text())
-REFUSED = "quarterdeck update 0.2.0"
-"""The one command that ends with another exit code than 0."""
+REFUSED, STUCK = "quarterdeck update 0.2.0", "what fails:"
+"""A command, and the output of another, that end with exit code 1."""
 
 
-def without_times(output: str) -> list[str]:
-    """The lines with times and the width of columns made alike."""
+def without_times(output: str) -> str:
+    """The text with times and the width of columns made alike."""
     alike = re.sub(r"\b\d+[smh](\d+s)?\b", "TIME", output)
-    return [re.sub(r"\s+", " ", line).strip() for line in alike.splitlines()]
+    return "\n".join(re.sub(r"\s+", " ", line).strip() for line in alike.splitlines())
+
+
+def like(output: str, shown: str) -> bool:
+    """Whether an output is as the document shows it, where `...` stands for anything in a line."""
+    parts = map(re.escape, without_times(shown).split("..."))
+    return re.fullmatch(".*".join(parts), without_times(output)) is not None
 
 
 def test_every_command_shows_what_the_document_shows(newcomer: Shell) -> None:
@@ -27,6 +33,7 @@ def test_every_command_shows_what_the_document_shows(newcomer: Shell) -> None:
     assert "--purge" in COMMANDS[-1][0]
     for command, output in COMMANDS:
         done = newcomer(command)
-        assert done.returncode == (command == REFUSED), f"{command}: {done.stdout}{done.stderr}"
+        ends_with = command == REFUSED or STUCK in output
+        assert done.returncode == ends_with, f"{command}: {done.stdout}{done.stderr}"
         if output:
-            assert without_times(done.stdout) == without_times(output), command
+            assert like(done.stdout, output), f"{command}: {done.stdout}"

@@ -13,7 +13,7 @@ from tests.places import DOCS
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
 from quarterdeck.testing.waiting import eventually
 
-DOCUMENT = DOCS / "updating.md"
+DOCUMENT = DOCS / "monitoring.md"
 
 
 def scraped(process: OperatorProcess) -> dict[str, float]:
@@ -50,7 +50,7 @@ def test_an_update_that_is_stuck_as_prometheus_sees_it(
     assert found[degraded] == 1
     assert found['cluster_version_payload{type="applied",version="1.0.0"}'] == 1
     assert found['cluster_version_payload{type="pending",version="1.0.0"}'] == 0
-    assert found["cluster_version_available_updates"] == 1
+    assert found['cluster_version_available_updates{channel="",upstream="<default>"}'] == 1
     assert not any('type="updating"' in sample for sample in found)
 
     cluster.ask(version="1.1.0")
@@ -77,11 +77,17 @@ def test_an_update_that_is_stuck_as_prometheus_sees_it(
         "completed": ("1.0.0", ""),
         "initial": ("1.0.0", ""),
     }
-    text = DOCUMENT.read_text()
-    assert {name.partition("{")[0] for name in found} == set(
-        re.findall(r"^\| `(cluster_\w+)` \|", text, re.MULTILINE)
-    )
-    assert all(f"`{role}`" in text for role in roles)
+    text, _, _ = DOCUMENT.read_text().partition("The staleness checker:")
+    documented = {
+        name: sorted(labels.split(", "))
+        for name, labels in re.findall(r"^\| `(cluster_\w+){(.*?)}` \|", text, re.MULTILINE)
+    }
+    labels = {name.partition("{")[0]: sorted(re.findall(r'(\w+)="', name)) for name in found}
+    assert labels == documented
+    assert all(f'`type="{role}"`' in text for role in roles)
+    times = {re.findall('type="(.*?)"', name)[0]: found[name] for name in found if "image=" in name}
+    assert [role for role, value in times.items() if not value] == ["current"]
+    assert times["initial"] == times["cluster"]
 
 
 def test_a_replica_that_does_not_lead_says_nothing(

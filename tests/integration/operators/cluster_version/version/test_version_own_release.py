@@ -7,70 +7,23 @@ from pathlib import Path
 import pytest
 from tests.integration.operators.cluster_version.version.releases import Cluster
 from tests.integration.pods import needs_bubblewrap
+from tests.own_release import NAMESPACE, own_release
 
 from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.infrastructure import ensure_infrastructure
-from quarterdeck.localcluster.releases import (
-    FIRST,
-    NEXT,
-    apply_as_operator,
-    bootstrap_manifests,
-    write_releases,
-)
+from quarterdeck.localcluster.releases import FIRST, NEXT
 from quarterdeck.testing.waiting import eventually
 
 pytestmark = [
     pytest.mark.slow,
     needs_bubblewrap,
 ]
-NAMESPACE = "openshift-cluster-version"
-OTHERS = ("quarterdeck-sample", "openshift-machine-api")
-"""The namespaces of the other operators."""
 
 
 @pytest.fixture
 def own(node_agent: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     """The cluster version operator from its own Deployment on `this-machine`."""
-    write_releases(tmp_path / "releases")
-    ensure_infrastructure(node_agent)
-    own = Cluster(node_agent, NAMESPACE)
-    # A real payload of others, applied by a test before this, has a Deployment of this name with
-    # another selector, which cannot be changed.
-    own.kubectl("delete", "deployment", "cluster-version-operator", "--ignore-not-found")
-    apply_as_operator(node_agent, bootstrap_manifests(tmp_path / "releases"))
-    yield own
-    take_away(own)
-
-
-def take_away(own: Cluster) -> None:
-    """Remove the operators; the cluster version operator first, or it brings the others back."""
-    name = "cluster-version-operator"
-    left_alone = {"group": "apps", "kind": "Deployment", "namespace": NAMESPACE, "name": name}
-    overrides = [{**left_alone, "unmanaged": True}]
-    own.patch("clusterversion", "version", {"spec": {"overrides": overrides}})
-
-    def is_gone() -> bool:
-        # It may bring its Deployment back until it has seen the override.
-        delete_all(own, NAMESPACE)
-        return not own.all("pods") and not own.find("deployment", name)
-
-    eventually(is_gone, "no pods of the operator left")
-    own.kubectl("delete", "clusterrolebinding", "quarterdeck-cluster-version", "--ignore-not-found")
-    # Again: a process that was being killed may have brought one back.
-    delete_all(own, NAMESPACE)
-    for namespace in OTHERS:
-        delete_all(own, namespace)
-
-    # A ReplicaSet may have made one more pod while it was deleted.
-    def none_left() -> bool:
-        return not any(own.all("pods", namespace=namespace) for namespace in OTHERS)
-
-    eventually(none_left, "no pods left")
-
-
-def delete_all(own: Cluster, namespace: str) -> None:
-    there = ("deployments,replicasets,pods", "--all", f"--namespace={namespace}")
-    own.plane.kubectl("delete", *there, "--grace-period=0", "--force")
+    with own_release(node_agent, tmp_path / "releases") as own:
+        yield own
 
 
 def ready_releases(own: Cluster, namespace: str) -> list[str]:

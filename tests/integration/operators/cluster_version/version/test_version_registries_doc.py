@@ -75,7 +75,9 @@ def test_every_command_shows_what_the_page_shows(
     one = release("1.1.0", "1.0.0")
     service = f"127.0.0.1:{free_port()}"
     repository = f"{real.address}/{NAME}"
-    write_archive(place / "release.tar", Named(image=one, reference=NAME))
+    write_archive(place / "release-1.1.0.tar", Named(image=one, reference=NAME))
+    for name in ("quarterdeck", "router"):
+        write_archive(place / f"{name}.tar", Named(image=release("0.0.1"), reference=name))
     signature = signatures_of(repository, one.descriptor.digest, key)
     write_archive(place / "signature.tar", Named(image=signature, reference=NAME))
     # The channel of the page, with the digests of this run.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tarfile import CHRTYPE, SYMTYPE
 
@@ -22,7 +23,7 @@ from tests.release_images import (
     signatures_of,
     zeros_image,
 )
-from tests.scripted_registry import Handler, ScriptedRegistry, scripted_registry
+from tests.scripted_registry import Handler, Script, ScriptedRegistry, scripted_registry
 from tests.unit.update_graph.graphs import graph
 
 from quarterdeck.oci.layers import Image
@@ -76,6 +77,17 @@ def good(cluster: Cluster, version: str = "1.1.0") -> Image:
     return release_image(version, {"0000_10_cargo_00.json": manifest}, ["1.0.0"])
 
 
+def drip(handler: Handler) -> None:
+    """A byte now and then, for longer than anybody waits."""
+    handler.send_response(200)
+    _, stored = handler.owner.stored.get(handler.path, ("", bytes(100_000)))
+    handler.send_header("Content-Length", str(len(stored)))
+    handler.end_headers()
+    while not handler.owner.ended.is_set():
+        handler.wfile.write(b" ")
+        handler.owner.quiet(0.2)
+
+
 def peak_memory(process: OperatorProcess) -> int:
     """The most kilobytes that the process had."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -90,7 +102,7 @@ def test_images_under_fire(
     scripted: ScriptedRegistry,
 ) -> None:
     """Each is refused with the reason and what to do; memory and disk stay as they were."""
-    process = start()
+    process = start("--retrieval-timeout=6s")
     before = peak_memory(process)
     kept = releases.root / ".fetched"
 
@@ -121,33 +133,85 @@ def test_images_under_fire(
     refused(scripted.put_manifest("large", b" " * (50 << 20)), invalid, "larger than 4 MiB", "name")
     assert peak_memory(process) - before < 100_000
 
-    image = good(cluster)
-    reference = scripted.put("q", image)
-    layer = f"/v2/q/blobs/{image.manifest.layers[-1].digest}"
-    data = scripted.stored[layer][1]
-    scripted.scripts[layer] = lambda handler: handler.reply(200, bytes(len(data)))
-    refused(reference, invalid, "the registry sends other content", "push the image again")
-    scripted.scripts[layer] = lambda handler: handler.reply(200, data[:20])
-    refused(reference, invalid, f"only 20 of {len(data)} bytes", "push the image again")
-    scripted.scripts["/v2/q/"] = lambda handler: handler.reply(401, b"", **CHALLENGE)
-    refused(reference, "NotAuthorized", "refuses the pull secret", "correct the pull secret")
-    scripted.scripts["/v2/q/"] = lambda handler: handler.reply(
-        302, b"", Location="http://127.0.0.1/"
+    # Another release each time: the same one is tried again only after a back-off.
+    versions = (f"1.1.{number}" for number in range(1, 20))
+
+    def faulty(script: Script, part: str = "/v2/q/") -> str:
+        """A good release that the registry gives away by this script."""
+        scripted.scripts = {part: script}
+        return scripted.put("q", good(cluster, next(versions)))
+
+    def other_bytes(handler: Handler) -> None:
+        handler.reply(200, bytes(len(scripted.stored[handler.path][1])))
+
+    blobs = "/v2/q/blobs/"
+    refused(
+        faulty(other_bytes, blobs), invalid, "the registry sends other content", "push the image"
     )
-    refused(reference, "RegistryUnreachable", "not protected by TLS", "https")
+    refused(
+        faulty(partial(Handler.reply, status=200, body=b"cut"), blobs), invalid, "only 3 of", ""
+    )
+    refused(
+        faulty(lambda handler: handler.reply(401, b"", **CHALLENGE)),
+        "NotAuthorized",
+        "refuses the pull secret",
+        "correct the pull secret",
+    )
+    refused(
+        faulty(partial(Handler.reply, status=302, Location="http://127.0.0.1/")),
+        "RegistryUnreachable",
+        "not protected by TLS",
+        "https",
+    )
     refused("127.0.0.1:1/q:1", "RegistryUnreachable", "no connection", "check the address")
-
-    # What was wrong is mended, and the update begins by itself.
-    def busy_once(handler: Handler) -> None:
-        scripted.scripts.clear()
-        handler.reply(429, b"", **{"Retry-After": "1"})
-
-    scripted.scripts.clear()
-    scripted.scripts["/v2/q/"] = busy_once
-    cluster.ask(image=reference)
-    cluster.wait_release("1.1.0")
-    assert cluster.find("configmap", "cargo")["data"] == {"version": "1.1.0"}
+    refused(
+        faulty(partial(Handler.reply, status=429, Retry_After="1000")),
+        "RegistryBusy",
+        "busy (status 429) and asks to come back in 1000 seconds",
+        "name a mirror",
+    )
+    refused(
+        faulty(drip, blobs),
+        "RegistryUnreachable",
+        "not fetched within 6 seconds",
+        "or set --retrieval-timeout",
+    )
     assert peak_memory(process) - before < 100_000
+
+
+def test_a_busy_registry_a_redirect_and_a_tag_that_moves_meanwhile(
+    cluster: Cluster, start: Callable[..., OperatorProcess], scripted: ScriptedRegistry, tls: Tls
+) -> None:
+    """The update takes what the tag meant at first, and another host gets no credentials."""
+    start()
+    image, other = good(cluster), good(cluster, "6.6.6")
+    scripted.put("q", image, "stable")
+    layer = f"/v2/q/blobs/{image.manifest.layers[-1].digest}"
+    with scripted_registry(tls) as storage:
+        storage.stored["/bucket"] = scripted.stored[layer]
+        busy = iter([429, 503])
+
+        def guarded(handler: Handler) -> None:
+            if not handler.headers.get("Authorization"):
+                handler.reply(401, b"", **CHALLENGE)
+            elif status := next(busy, 0):
+                handler.reply(status, b"", Retry_After="1")
+            elif handler.path == layer:
+                scripted.put("q", other, "stable")
+                handler.reply(307, b"", Location=f"https://{storage.address}/bucket")
+            else:
+                media_type, data = scripted.stored[handler.path]
+                handler.reply(200, data, **{"Content-Type": media_type})
+
+        scripted.scripts["/v2/q/"] = guarded
+        tag = f"{scripted.address}/q:stable"
+        cluster.ask(image=tag)
+        cluster.wait_release("1.1.0")
+        assert [one.authorization for one in storage.asked] == [""]
+    assert cluster.find("configmap", "cargo")["data"] == {"version": "1.1.0"}
+    (newest, _) = cluster.status()["history"]
+    assert newest["image"] == f"{tag}@{image.descriptor.digest}"
+    assert "6.6.6" not in json.dumps(cluster.status())
 
 
 def test_signatures_under_fire(
@@ -191,7 +255,7 @@ def test_graphs_under_fire(
     cluster: Cluster, start: Callable[..., OperatorProcess], scripted: ScriptedRegistry
 ) -> None:
     """RetrievedUpdates says what is wrong; what was known stays; updates wait for an answer."""
-    process = start()
+    process = start("--retrieval-timeout=3s")
     before = peak_memory(process)
     many = tuple(f"1.0.{number}" for number in range(10_000))
 
@@ -219,13 +283,19 @@ def test_graphs_under_fire(
     told("a cycle, among 1.0.0, 1.0.1")
     del scripted.stored["/graph"]
     assert told("status 404")["reason"] == "ResponseFailed"
+    scripted.scripts["/graph"] = partial(Handler.reply, status=429, Retry_After="1")
+    busy = told("the service is busy (status 429) and asks to come back in 1 seconds")
+    assert busy["reason"] == "RemoteBusy"
+    scripted.scripts["/graph"] = drip
+    assert told("no whole answer in 3 seconds")["reason"] == "RemoteFailed"
+    scripted.scripts.clear()
     assert peak_memory(process) - before < 100_000
     serve(graph(("1.0.0", "1.0.1"), (0, 1)))
     cluster.wait_condition("RetrievedUpdates", "True")
     assert [one["version"] for one in cluster.status()["availableUpdates"]] == ["1.0.1"]
     # The service goes away: what it offered is still shown.
     serve(b"")
-    told("the updates shown are those that it offered before")
+    told("the updates shown are those that it offered then")
     assert [one["version"] for one in cluster.status()["availableUpdates"]] == ["1.0.1"]
     serve(graph(("2.0.0",)))
     cluster.wait_condition("RetrievedUpdates", "False", "does not have 1.0.0")

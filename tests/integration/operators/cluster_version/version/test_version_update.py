@@ -1,5 +1,6 @@
 """From one release to another on a real cluster, with pods on both nodes."""
 
+import json
 import re
 
 import pytest
@@ -268,5 +269,25 @@ def test_a_settled_cluster_is_not_written_to_and_drift_is_mended_at_once(
     eventually(
         lambda: cluster.find("configmap", "map-8")["data"]["text"] == "8", "the changed object"
     )
+    sidecar = {"containers": [{"name": "miner", "image": "example.test/miner:1"}]}
+    patch = json.dumps({"spec": {"template": {"spec": sidecar}}})
+    cluster.kubectl("patch", "deployment", "pilot", "--field-manager=intruder", f"--patch={patch}")
+    eventually(lambda: containers(cluster, "pilot") == ["main"], "the pod template of the release")
+    (event,) = eventually(lambda: removals(cluster), "an event about the sidecar")
+    assert (event["type"], event["regarding"]["kind"]) == ("Warning", "Deployment")
+    assert event["regarding"]["name"] == "pilot"
+    assert "intruder" in event["note"]
+    assert "miner" in event["note"]
     assert cluster.condition("Progressing")["message"] == "Cluster version is 1.0.0"
     assert count() == settled
+
+
+def containers(cluster: Cluster, name: str) -> list[str]:
+    template = cluster.find("deployment", name)["spec"]["template"]
+    return [one["name"] for one in template["spec"]["containers"]]
+
+
+def removals(cluster: Cluster) -> list[Object]:
+    """The events about fields of others that the operator has removed."""
+    events = cluster.all("events.events.k8s.io")
+    return [one for one in events if one["reason"] == "ForeignFieldsRemoved"]

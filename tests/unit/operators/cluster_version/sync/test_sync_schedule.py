@@ -79,7 +79,7 @@ def test_a_step_never_begins_before_what_it_depends_on_is_done(
     done: set[int] = set()
     tried: set[int] = set()
     running: list[int] = []
-    now, patience = 0.0, 40
+    now, failures_left = 0.0, 40
     while not schedule.all_done:
         while (step := schedule.take(now)) is not None:
             needed = needs[step] if graph.mode is Mode.UPDATING else barriers[step]
@@ -95,9 +95,9 @@ def test_a_step_never_begins_before_what_it_depends_on_is_done(
             continue
         step = running.pop(data.draw(st.integers(0, len(running) - 1)))
         outcome: Outcome = DONE
-        if patience:
+        if failures_left:
             outcome = data.draw(st.sampled_from(OUTCOMES))
-            patience -= 1
+            failures_left -= 1
         schedule.record(step, outcome, now)
         tried.add(step)
         done |= {step} if outcome is DONE else set()

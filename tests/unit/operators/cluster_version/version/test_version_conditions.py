@@ -26,7 +26,7 @@ from quarterdeck.operators.cluster_version.version.faults import (
     NONE,
     QUIET_PERIOD,
     REPORT_AFTER,
-    Standing,
+    StandingFaults,
     standing,
 )
 from quarterdeck.operators.cluster_version.version.updates import UpdateRefused
@@ -337,7 +337,7 @@ def test_a_fault_that_comes_and_goes_does_not_flap() -> None:
 
 
 def test_before_the_engine_tells_anything_what_stood_stands() -> None:
-    seen = Standing(faults=(INGRESS,), since=0.0, seen=5.0)
+    seen = StandingFaults(faults=(INGRESS,), since=0.0, seen=5.0)
     assert standing(seen, None, 100.0) == seen
     assert NONE.next_look(0.0) is None
 

@@ -102,6 +102,16 @@ async def test_a_release_that_is_not_there_is_told_with_what_could_not_be_read(
     assert "x/release-metadata: empty" in str(decision.unusable)
 
 
+async def test_an_image_that_is_not_fetched_is_told_with_the_variable_that_names_it() -> None:
+    async def load(wanted: Offer) -> Loaded:
+        raise AssertionError(wanted)
+
+    image = "registry.test/q:1.0.0"
+    asked = UpdateRequest(update=None, history=(), releases=Releases(), first_image=image)
+    decision = await decide(asked, load, "1.0.0", LATER)
+    assert str(decision.unusable).startswith(f"RELEASE_IMAGE: {image!r}: ")
+
+
 async def test_a_release_that_is_not_there_is_told_with_the_directory_and_what_is_in_it() -> None:
     known = Releases(offers=(offer("1.1.0", "1.0.0"),), directory="/releases")
     decision = await decided((), known=known)

@@ -1,7 +1,7 @@
 """Updates by image and by the update service: wanted, accepted, refused and written down."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from quarterdeck.operators.cluster_version.retrieval.images import (
     WantedImage,
 )
 from quarterdeck.operators.cluster_version.settings import Settings
+from quarterdeck.operators.cluster_version.version.decide import first_offer
 from quarterdeck.operators.cluster_version.version.updates import (
     ImageNews,
     Move,
@@ -260,6 +261,7 @@ QUERY = GraphQuery(
 )
 GRAPH = parse_graph(graph(("1.0.0", "1.1.0"), (0, 1)))
 AWAY = GraphNotRetrieved("RemoteFailed", "no answer", "check it")
+ANSWERED = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=1)))
 
 
 def status(*said: ClusterStatusCondition) -> ClusterVersionStatus:
@@ -294,8 +296,12 @@ def status(*said: ClusterStatusCondition) -> ClusterVersionStatus:
         ),
         pytest.param(
             QUERY,
-            GraphNews(query=QUERY, graph=GRAPH, failed=AWAY),
-            ("False", "RemoteFailed", "those that it offered before"),
+            GraphNews(query=QUERY, graph=GRAPH, answered=ANSWERED, failed=AWAY),
+            (
+                "False",
+                "RemoteFailed",
+                "no answer; check it; it last answered at 2026-02-03T03:05:06Z",
+            ),
             id="away after an answer",
         ),
         pytest.param(
@@ -406,3 +412,31 @@ async def test_a_fetch_of_no_use_is_repeated_with_a_back_off() -> None:
     assert retriever._pause(WantedImage(image=TAG)) == 0
     retriever._fetched[wanted] = (now - 2 * RETRY.limit - 1, Retries(RETRY))
     assert retriever._pause(wanted) == 0
+
+
+def test_the_first_release_is_that_of_the_operators_image() -> None:
+    """It is fetched if it is not there; a version of the same name in the directory is no help."""
+    new = asked(None, LOCAL, history=(), first_image=IMAGE)
+    assert wanted_images(new, "9.9.9") == (WantedImage(image=IMAGE),)
+    assert first_offer(new, "9.9.9") is None
+    there = asked(None, with_fetched(fetched("1.1.0", A)), history=(), first_image=IMAGE)
+    assert wanted_images(there, "1.0.0") == ()
+    found = first_offer(there, "1.0.0")
+    assert found is not None
+    assert found.release.version == "1.1.0"
+    tagged = asked(
+        None,
+        with_fetched(fetched("1.1.0", A)),
+        history=(),
+        first_image=TAG,
+        images=ImageNews(resolved={TAG: A}),
+    )
+    assert wanted_images(tagged, "9.9.9") == ()
+
+
+def test_without_a_registry_the_first_release_is_that_of_the_version() -> None:
+    new = asked(None, LOCAL, history=(), first_image="quarterdeck:1.0.0")
+    assert wanted_images(new, "9.9.9") == ()
+    found = first_offer(new, "1.0.0")
+    assert found is not None
+    assert found.release.version == "1.0.0"

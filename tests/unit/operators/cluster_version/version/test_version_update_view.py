@@ -1,6 +1,7 @@
 """What people see of the cluster's version and its updates."""
 
 import io
+import re
 
 import msgspec
 import pytest
@@ -20,9 +21,9 @@ from quarterdeck.api.config_v1 import (
 )
 from quarterdeck.api.config_v1.cluster_version_updates import ClusterCondition
 from quarterdeck.api.meta import ObjectMeta
-from quarterdeck.cli.update_text import ProgressBar, as_sentence, as_text
+from quarterdeck.cli.update_text import ProgressBar, as_brief, as_sentence, as_text
 from quarterdeck.operators.cluster_version.sync.progress import PayloadProgress
-from quarterdeck.operators.cluster_version.version.texts import progress_in, working_towards
+from quarterdeck.operators.cluster_version.version.texts import working_towards
 from quarterdeck.operators.cluster_version.version.update_view import (
     UpdateView,
     unaccepted_risks,
@@ -30,6 +31,7 @@ from quarterdeck.operators.cluster_version.version.update_view import (
     update_view,
 )
 from quarterdeck.payload.graph import Mode
+from quarterdeck.status.release_progress import progress_in
 
 ID = "00000000-0000-4000-8000-000000000000"
 
@@ -72,7 +74,9 @@ def version(*conditions: ClusterStatusCondition, **status: object) -> ClusterVer
 @given(done=st.integers(0, 10_000), total=st.integers(1, 10_000), number=st.integers(0, 99))
 def test_progress_is_read_back_from_the_message(done: int, total: int, number: int) -> None:
     progress = PayloadProgress(mode=Mode.UPDATING, run_level="0000_20", done=done, total=total)
-    assert progress_in(working_towards(f"1.2.{number}", progress)) == (done, total)
+    found = progress_in(working_towards(f"1.2.{number}", progress))
+    assert found is not None
+    assert (found.done, found.total) == (done, total)
 
 
 @pytest.mark.parametrize("message", ["", "Working towards 1.0.0", "Cluster version is 1.0.0"])
@@ -160,7 +164,14 @@ def test_an_update_under_way_has_its_progress_and_its_way_back() -> None:
     )
     assert (view.state, view.done, view.total) == ("updating", 3, 12)
     assert (view.version, view.desired, view.turn_back_to) == ("1.0.0", "1.0.1", "1.0.0")
-    assert as_sentence(view) == "updating from 1.0.0 to 1.0.1: 3 of 12 manifests are done"
+    assert as_sentence(view) == (
+        "updating from 1.0.0 to 1.0.1: 3 of 12 manifests are done\nit waits for ingress"
+    )
+    (follow,) = as_brief(view).splitlines()[2:]
+    assert re.fullmatch(r"to follow it: \S+ update --watch", follow)
+    back, last = as_text(view).splitlines()[-2:]
+    assert re.fullmatch(r"to turn it back: \S+ update 1.0.0 --watch", back)
+    assert last == follow
 
 
 def test_a_failing_update_tells_what_fails_and_the_way_back() -> None:
@@ -250,3 +261,25 @@ def test_the_bar_is_drawn_on_one_line_and_fits(monkeypatch: pytest.MonkeyPatch) 
     line = drawn.removeprefix("\r\x1b[K").rstrip("\n")
     assert line.startswith(f"1.0.1 [{'#' * 15}{'.' * 15}]  50% waiting on xxx")
     assert len(line) < 60
+
+
+def test_a_fault_stays_above_the_bar_in_full_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of the bar is cut; who follows a stuck update has to read why, and the way back."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    bar = ProgressBar(stream)
+    fault = f"0000_20_pilot.yaml: Deployment.apps/here/pilot: {'x' * 90}"
+    view = UpdateView(
+        version="1.0.0",
+        desired="1.0.1",
+        state="failing",
+        failing=fault,
+        turn_back_to="1.0.0",
+        message=f"Unable to apply 1.0.1: {'x' * 90}",
+    )
+    bar.show(view)
+    bar.show(msgspec.structs.replace(view, message="Unable to apply 1.0.1: y"))
+    lines = stream.getvalue().splitlines()
+    assert lines.count(f"  {fault}") == 1
+    assert any(re.fullmatch(r"to turn the update back: \S+ update 1.0.0 --watch", x) for x in lines)

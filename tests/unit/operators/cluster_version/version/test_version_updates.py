@@ -4,21 +4,35 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.operators.cluster_version.version.builders import entry, offer, operator, releases
+from tests.unit.operators.cluster_version.version.builders import (
+    START,
+    entry,
+    offer,
+    operator,
+    releases,
+)
+from tests.unit.update_graph.graphs import ALWAYS, conditional, graph, risk
 
 from quarterdeck.api.config_v1 import ComponentOverride, Update
-from quarterdeck.operators.cluster_version.history import History, latest_completed
+from quarterdeck.operators.cluster_version.history import (
+    History,
+    latest_completed,
+    maybe_running,
+)
 from quarterdeck.operators.cluster_version.version.blockers import Blocker, blockers, summary
 from quarterdeck.operators.cluster_version.version.updates import (
     Move,
     Stay,
     UpdateRefused,
     UpdateRequest,
+    UpdateService,
     judge,
 )
 from quarterdeck.payload.model import PayloadProblem
 from quarterdeck.payload.releases import Releases
 from quarterdeck.status.staleness_marks import checking_message, verdict_message
+from quarterdeck.update_graph.model import parse_graph
+from quarterdeck.update_graph.updates import offered_updates
 
 KNOWN = releases(
     offer("2.0.0", "1.1.0"),
@@ -140,6 +154,14 @@ def test_a_refusal_says_field_value_and_remedy_and_force_does_not_help(
     assert (outcome.field, outcome.reason) == (field, reason)
     assert told in str(outcome)
     assert str(outcome).startswith(f"{field}: {outcome.value!r}: ")
+
+
+def test_without_a_directory_of_releases_the_remedy_is_an_image_or_a_service() -> None:
+    """As in a cluster whose releases come from a registry: there is no directory to add it to."""
+    assert str(refused(judged(Update(version="3.0.0"), known=Releases()))) == (
+        "spec.desiredUpdate.version: '3.0.0': there is no such release; name its image in "
+        "spec.desiredUpdate.image, or an update service in spec.upstream"
+    )
 
 
 def test_a_move_down_needs_to_be_listed_too() -> None:
@@ -303,6 +325,75 @@ def test_whatever_the_history_a_move_is_listed_and_a_minor_one_is_never_blocked(
             assert bool(risks) == blocked
         case UpdateRefused():
             assert outcome.remedy
+
+
+versions_with_previous = st.dictionaries(
+    all_versions, st.frozensets(all_versions), min_size=1, max_size=4
+)
+
+
+@given(
+    st.lists(st.tuples(all_versions, st.sampled_from(["Completed", "Partial"])), min_size=1),
+    versions_with_previous,
+)
+def test_the_updates_of_a_directory_that_are_listed_are_the_higher_ones_that_are_accepted(
+    taken: list[tuple[str, str]], previous: dict[str, frozenset[str]]
+) -> None:
+    """Lower versions and the way back are accepted too, and not listed."""
+    history = tuple(entry(version, state) for version, state in taken)
+    known = releases(*(offer(version, *lists) for version, lists in previous.items()))
+    running = maybe_running(history)
+    listed = {one.release.version for one in known.reachable(running)}
+    assert listed == {
+        version
+        for version in previous
+        if is_above(version, running)
+        and isinstance(judged(Update(version=version), history, known), Move)
+    }
+
+
+@given(
+    st.lists(st.tuples(all_versions, st.sampled_from(["Completed", "Partial"])), min_size=1),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(lambda edge: edge[0] < edge[1])),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(lambda edge: edge[0] < edge[1])),
+)
+def test_the_updates_of_a_service_that_are_listed_are_the_higher_ones_that_are_accepted(
+    taken: list[tuple[str, str]], edges: set[tuple[int, int]], risky: set[tuple[int, int]]
+) -> None:
+    """Those with known risks are listed apart."""
+    history = tuple(entry(version, state) for version, state in taken)
+    running = maybe_running(history)
+    names = ("1.0.0", "1.0.1", "1.1.0", "2.0.0")
+    risks = [conditional(names[old], names[new], risk("Leak", ALWAYS)) for old, new in risky]
+    answer = msgspec.json.decode(graph(names, *edges, conditional=risks))
+    # The releases of the service are those of the directory, so nothing has to be fetched.
+    for node in answer["nodes"]:
+        node["payload"] = f"quarterdeck:{node['version']}"
+    offered = offered_updates(parse_graph(msgspec.json.encode(answer)), running, START)
+    listed = {one.version for one in offered.available}
+    listed |= {one.release.version for one in offered.conditional}
+    service = UpdateService(channel="stable", offered=offered)
+    assert listed == {
+        version
+        for version in names
+        if is_above(version, running)
+        and isinstance(
+            judge(
+                UpdateRequest(
+                    update=Update(version=version),
+                    history=history,
+                    releases=KNOWN,
+                    service=service,
+                )
+            ),
+            Move,
+        )
+    }
+
+
+def is_above(version: str, running: tuple[str, ...]) -> bool:
+    order = ("1.0.0", "1.0.1", "1.1.0", "2.0.0")
+    return all(order.index(version) > order.index(one) for one in running)
 
 
 def stuck(*versions: str, completed: str) -> History:

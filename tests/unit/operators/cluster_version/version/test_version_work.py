@@ -1,7 +1,7 @@
 """From a decision to work: mode, manifests, capabilities; and the runner that has it done."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -37,6 +37,7 @@ from quarterdeck.operators.cluster_version.version.work import (
 from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.model import KnownRelease, Manifest, Payload
 from quarterdeck.payload.observed import SELF_MANAGED
+from quarterdeck.testing.waiting import eventually_async
 
 INCLUDE = f"include.release.openshift.io/{SELF_MANAGED}"
 
@@ -172,50 +173,68 @@ async def running() -> AsyncIterator[tuple[Runner, FakeEngine, list[None]]]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(so: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not so():  # noqa: ASYNC110 - what is waited for is plain data
-            await asyncio.sleep(0.001)
-
-
 async def test_work_runs_once_and_the_end_wakes() -> None:
     async with running() as (runner, engine, woken):
         runner.want(work(Mode.UPDATING))
         runner.want(work(Mode.UPDATING))
-        await until(lambda: engine.begun)
+        await eventually_async(lambda: engine.begun, "work begins", 30)
         engine.go_on.set()
-        await until(lambda: runner.progress and runner.progress.completed and woken)
+        await eventually_async(
+            lambda: runner.progress and runner.progress.completed and woken, "the end wakes", 30
+        )
         runner.want(work(Mode.UPDATING))
         assert engine.begun == ["updating 1.0.0"]
         runner.want(work(Mode.RECONCILING))
         assert runner.progress is None
-        await until(lambda: len(engine.begun) > 1)
+        await eventually_async(lambda: len(engine.begun) > 1, "other work begins", 30)
         assert engine.begun[1] == "reconciling 1.0.0"
 
 
 async def test_other_work_takes_the_place_of_what_runs() -> None:
     async with running() as (runner, engine, _):
         runner.want(work(Mode.UPDATING, "1.1.0"))
-        await until(lambda: engine.begun)
+        await eventually_async(lambda: engine.begun, "work begins", 30)
         runner.want(work(Mode.UPDATING, "1.1.1"))
-        await until(lambda: len(engine.begun) == 2)
+        await eventually_async(lambda: len(engine.begun) == 2, "the second work begins", 30)
         assert engine.cancelled == ["1.1.0"]
         runner.want(work(Mode.UPDATING, "1.1.1", manifest("new")))
-        await until(lambda: len(engine.begun) == 3)
+        await eventually_async(lambda: len(engine.begun) == 3, "the third work begins", 30)
         runner.want(None)
-        await until(lambda: len(engine.cancelled) == 3)
+        await eventually_async(lambda: len(engine.cancelled) == 3, "all work is cancelled", 30)
+
+
+async def test_replaced_work_that_still_reports_is_not_heard() -> None:
+    """An update counted as completed, by the last report about the release before."""
+    async with running() as (runner, engine, woken):
+        runner.want(work(Mode.RECONCILING, "1.0.0"))
+        await eventually_async(lambda: engine.report, "the engine can report", 30)
+        before, engine.report = engine.report, None
+        assert before is not None
+        update = work(Mode.UPDATING, "1.1.0")
+        runner.want(update)
+        # Its cancellation takes a few turns of the event loop.
+        before(PayloadProgress(mode=Mode.RECONCILING, done=1, total=1, run_level=""))
+        assert runner.progress_of(update) is None
+        assert not woken
+        await eventually_async(lambda: engine.report, "the engine can report", 30)
+        assert runner.progress_of(update) is None
+        reported = getattr(engine, "report")  # noqa: B009 - mypy believes that it is still None
+        own = PayloadProgress(mode=Mode.UPDATING, done=0, total=1, run_level="0000_10")
+        reported(own)
+        assert runner.progress_of(update) == own
+        assert woken
 
 
 async def test_mere_progress_wakes_once_in_a_while_and_news_at_once() -> None:
     async with running() as (runner, engine, woken):
         runner.want(work(Mode.UPDATING))
-        await until(lambda: engine.report)
+        await eventually_async(lambda: engine.report, "the engine can report", 30)
         report = engine.report
         assert report is not None
         for done in range(500):
             report(PayloadProgress(mode=Mode.UPDATING, done=done, total=900, run_level=""))
         assert len(woken) == 1
-        await until(lambda: len(woken) == 2)
+        await eventually_async(lambda: len(woken) == 2, "woken twice", 30)
         report(PayloadProgress(mode=Mode.UPDATING, done=900, total=900, run_level=""))
         assert len(woken) == 3
 
@@ -227,7 +246,7 @@ async def test_an_engine_that_crashes_is_told_of_and_started_again(
     async with running() as (runner, engine, woken):
         engine.error = RuntimeError("boom")
         runner.want(work(Mode.UPDATING))
-        await until(lambda: len(engine.begun) > 1)
+        await eventually_async(lambda: len(engine.begun) > 1, "other work begins", 30)
         assert woken
         assert runner.progress is not None
         assert "RuntimeError: boom" in runner.progress.faults[0].message
