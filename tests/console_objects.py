@@ -1,17 +1,28 @@
 """A cluster to look at: what tests and pictures of the console show."""
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.console_server import put_with_status, send
-from tests.objects import CLUSTER_OPERATOR, LONG_AGO, condition
+from tests.objects import (
+    CLUSTER_OPERATOR,
+    LONG_AGO,
+    condition,
+    deployment,
+    foreign_container,
+    pod,
+)
 
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
 from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.metal3.names import BAREMETAL_OWNS, NAMESPACE
 from quarterdeck.operators.subscriptions.names import SUBSCRIPTION
+from quarterdeck.status.staleness import CHECKED
 from quarterdeck.status.staleness_marks import verdict_message
+from quarterdeck.status.writers import CHECKER, CHECKER_SETTINGS
 
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
@@ -95,6 +106,14 @@ UNMANAGED = {
 }
 
 
+RISK: Object = {
+    "name": "SlowRouters",
+    "message": "Routers with more than 500 routes take minutes to start with 0.4.0.",
+    "url": "https://example.test/risks/slow-routers",
+    "matchingRules": [{"type": "Always"}],
+}
+
+
 def cluster_version(done: str = "34 of 48 done (70% complete), waiting on machine-api") -> Object:
     """A cluster on its way from 0.1.0 to 0.2.0."""
     release = {"version": "0.2.0", "image": "quarterdeck:0.2.0"}
@@ -113,6 +132,15 @@ def cluster_version(done: str = "34 of 48 done (70% complete), waiting on machin
             "versionHash": "abcdef",
             "availableUpdates": [
                 {"version": "0.3.0", "image": "quarterdeck:0.3.0", "url": "https://example.test/"}
+            ],
+            "conditionalUpdates": [
+                {
+                    "release": {"version": "0.4.0", "image": "quarterdeck:0.4.0"},
+                    "risks": [RISK],
+                    "conditions": [
+                        condition("Recommended", "False", RISK["message"], reason=RISK["name"])
+                    ],
+                }
             ],
             "history": [
                 {
@@ -202,41 +230,72 @@ def ingress_objects() -> list[tuple[str, Object]]:
     ]
 
 
-def subscription_objects() -> list[tuple[str, Object]]:
-    """A Subscription with two config entries, and an InstallPlan that waits."""
+def prometheus(version: str, labels: Object, **env: str) -> Object:
+    """A version of an operator, whose pods have these labels and variables."""
     container = {
         "name": "manager",
-        "image": "example.test/prometheus-operator:0.47.0",
-        "env": [{"name": "MODE", "value": "all"}],
+        "image": f"example.test/prometheus-operator:{version}",
+        "env": [{"name": name, "value": value} for name, value in {"MODE": "all", **env}.items()],
     }
     template = {
-        "metadata": {"labels": {"app": "prometheus"}},
+        "metadata": {"labels": labels},
         "spec": {"serviceAccountName": "prometheus", "containers": [container]},
     }
-    selector = {"matchLabels": {"app": "prometheus"}}
-    deployment = {
-        "name": "prometheus-operator",
-        "spec": {"replicas": 1, "selector": selector, "template": template},
-    }
-    v1alpha1 = f"{OLM}/v1alpha1/namespaces/{SUBSCRIBED}"
-    api = {"apiVersion": "operators.coreos.com/v1alpha1"}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    installed = {"name": "prometheus-operator", "spec": spec}
     modes = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
-    csv = {
-        **api,
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
         "metadata": {
-            "name": "prometheus.v0.47.0",
+            "name": f"prometheus.v{version}",
             "namespace": SUBSCRIBED,
             "annotations": {SUBSCRIPTION: "prometheus"},
         },
         "spec": {
             "displayName": "Prometheus",
-            "version": "0.47.0",
-            "install": {"strategy": "deployment", "spec": {"deployments": [deployment]}},
+            "version": version,
+            "install": {"strategy": "deployment", "spec": {"deployments": [installed]}},
             "installModes": [{"type": mode, "supported": True} for mode in modes],
         },
-        "status": {"phase": "Succeeded"},
     }
+
+
+def catalog() -> str:
+    """A catalog with the next version, in which a config entry matches nothing any more."""
+    csv = prometheus("0.65.1", labels={"app.kubernetes.io/name": "prometheus"}, CACHE="64Mi")
+    data = base64.b64encode(
+        json.dumps({**csv, "metadata": {"name": "prometheus.v0.65.1"}}).encode()
+    )
+    package = {"schema": "olm.package", "name": "prometheus", "defaultChannel": "beta"}
+    entries = [{"name": "prometheus.v0.65.1", "replaces": "prometheus.v0.47.0"}]
+    channel = {
+        "schema": "olm.channel",
+        "name": "beta",
+        "package": "prometheus",
+        "entries": entries,
+    }
+    bundle = {
+        "schema": "olm.bundle",
+        "name": "prometheus.v0.65.1",
+        "package": "prometheus",
+        "image": "example.test/prometheus-bundle:0.65.1",
+        "properties": [
+            {
+                "type": "olm.package",
+                "value": {"packageName": "prometheus", "version": "0.65.1"},
+            },
+            {"type": "olm.bundle.object", "value": {"data": data.decode()}},
+        ],
+    }
+    return "\n".join(map(json.dumps, (package, channel, bundle)))
+
+
+def subscription_objects() -> list[tuple[str, Object]]:
+    """A Subscription with two config entries, and an InstallPlan that waits."""
+    v1alpha1 = f"{OLM}/v1alpha1/namespaces/{SUBSCRIBED}"
+    api = {"apiVersion": "operators.coreos.com/v1alpha1"}
+    csv = prometheus("0.47.0", labels={"app": "prometheus"}) | {"status": {"phase": "Succeeded"}}
     plan = {
         **api,
         "kind": "InstallPlan",
@@ -245,6 +304,8 @@ def subscription_objects() -> list[tuple[str, Object]]:
             "approval": "Manual",
             "approved": False,
             "clusterServiceVersionNames": ["prometheus.v0.65.1"],
+            "source": "community",
+            "sourceNamespace": SUBSCRIBED,
             "replaces": "prometheus.v0.47.0",
         },
         "status": {"phase": "RequiresApproval"},
@@ -254,7 +315,7 @@ def subscription_objects() -> list[tuple[str, Object]]:
             "env": [{"name": "MODE", "value": "monitoring"}, {"name": "LOG", "value": "debug"}],
             "resources": {"limits": {"memory": "256Mi"}},
         },
-        {"selector": {"matchLabels": {"app": "gone"}}, "nodeSelector": {"disk": "ssd"}},
+        {"selector": {"matchLabels": {"app": "prometheus"}}, "nodeSelector": {"disk": "ssd"}},
     ]
     since = {"lastTransitionTime": "2026-11-17T22:00:00Z"}
     found = [
@@ -262,7 +323,7 @@ def subscription_objects() -> list[tuple[str, Object]]:
         condition(
             "UpgradeConfigWarning",
             "True",
-            "prometheus.v0.65.1 has no Deployment that config[1] selects",
+            "with prometheus.v0.65.1: config[1]: it selects no Deployment",
             **since,
         ),
     ]
@@ -295,15 +356,45 @@ def subscription_objects() -> list[tuple[str, Object]]:
     return [
         ("/api/v1/namespaces", {"metadata": {"name": SUBSCRIBED}}),
         (f"{OLM}/v1/namespaces/{SUBSCRIBED}/operatorgroups", group),
+        (
+            f"/api/v1/namespaces/{SUBSCRIBED}/configmaps",
+            {"metadata": {"name": "community"}, "data": {"catalog.json": catalog()}},
+        ),
+        (
+            f"{v1alpha1}/catalogsources",
+            {
+                **api,
+                "kind": "CatalogSource",
+                "metadata": {"name": "community", "namespace": SUBSCRIBED},
+                "spec": {"sourceType": "configmap", "configMap": "community"},
+            },
+        ),
         (f"{v1alpha1}/clusterserviceversions", csv),
         (f"{v1alpha1}/installplans", plan),
         (f"{v1alpha1}/subscriptions", subscription),
     ]
 
 
+def without_pods(name: str, **more: Object) -> Object:
+    """A Deployment without replicas."""
+    made = deployment(name, pod(name, foreign_container("example.test/x:1")), 0)
+    made["metadata"] |= more.get("metadata") or {}
+    return made
+
+
 def metal_objects() -> list[tuple[str, Object]]:
     """A cluster on bare metal whose Provisioning has a fault."""
+    owned = {"metadata": {"annotations": {BAREMETAL_OWNS: ""}}}
     return [
+        ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
+        *(
+            (f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", without_pods(name, **more))
+            for name, more in (
+                ("metal3", owned),
+                ("cluster-baremetal-operator", {}),
+                ("machine-api-operator", {}),
+            )
+        ),
         (
             f"{CONFIG}/infrastructures",
             {
@@ -341,6 +432,96 @@ def metal_objects() -> list[tuple[str, Object]]:
     ]
 
 
+def written(manager: str, minutes: int, *fields: str, operation: str = "Update") -> Object:
+    """The managedFields entry of a manager that owns these fields of the conditions."""
+    owned: Object = {
+        f'k:{{"type":"{type_}"}}': {".": {}, **{f"f:{field}": {} for field in fields}}
+        for type_ in CHECKED
+    }
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "config.openshift.io/v1",
+        "time": ago(minutes),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:conditions": {".": {}, **owned}}},
+        "subresource": "status",
+    }
+
+
+def ago(minutes: float) -> str:
+    """The time some minutes ago."""
+    return format_time(datetime.now(UTC) - timedelta(minutes=minutes))
+
+
+def writers() -> dict[str, list[Object]]:
+    """Who wrote the conditions of some operators."""
+    own = ("status", "message", "reason")
+    return {
+        "ingress": [written("quarterdeck-ingress", 0, *own, operation="Apply")],
+        "machine-api": [
+            written("machine-api-operator", 23, "reason"),
+            written("quarterdeck-staleness", 3, "status", "message", "lastTransitionTime"),
+        ],
+    }
+
+
+def event(name: str, about: str, reason: str, note: str, minutes: int, type_: str) -> Object:
+    """An event about a ClusterOperator."""
+    regarding = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "name": about}
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "eventTime": ago(minutes).replace("Z", ".000000Z"),
+        "reportingController": "quarterdeck-staleness",
+        "reportingInstance": "quarterdeck-staleness-0",
+        "action": "Check",
+        "reason": reason,
+        "type": type_,
+        "note": note,
+        "regarding": regarding,
+    }
+
+
+EVENTS = (
+    ("machine-api", "OperatorStale", "no sign of life for 20m0s, and no answer", 3, "Warning"),
+    ("machine-api", "LeaderElection", "machine-api-operator-5c9d became the leader", 190, "Normal"),
+    ("ingress", "RouterUnavailable", "0 of 2 router pods are ready", 4, "Warning"),
+)
+
+
+SETTINGS = f"/api/v1/namespaces/{CHECKER_SETTINGS.namespace}/configmaps/{CHECKER_SETTINGS.name}"
+EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+def publish_settings(requests: Requests) -> None:
+    """The settings of a staleness checker that runs, as it publishes them itself."""
+    # A little ahead, which is allowed: it counts until the last test of a file.
+    at = format_time(datetime.now(UTC) + timedelta(minutes=2))
+    entry = {"intervalSeconds": 600, "keepUpgradeableFalse": False, "at": at}
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CHECKER_SETTINGS.name, "namespace": CHECKER_SETTINGS.namespace},
+        "data": {"control-plane-0": json.dumps(entry)},
+    }
+    query = f"?fieldManager={CHECKER}&force=true"
+    body = json.dumps(obj).encode()
+    answer = requests.send("PATCH", f"{SETTINGS}{query}", body, "application/apply-patch+yaml")
+    assert answer.ok, answer.body.decode(errors="replace")
+
+
+def set_writers(requests: Requests) -> None:
+    """Let the API server say who wrote the conditions, and when."""
+    for name, entries in writers().items():
+        patch = [{"op": "replace", "path": "/metadata/managedFields", "value": entries}]
+        body = json.dumps(patch).encode()
+        path = f"{CONFIG}/clusteroperators/{name}"
+        answer = requests.send("PATCH", path, body, "application/json-patch+json")
+        assert answer.ok, answer.body.decode(errors="replace")
+
+
 def recent(obj: Object, minutes: int) -> Object:
     """The object, with conditions that changed some minutes ago."""
     since = format_time(datetime.now(UTC) - timedelta(minutes=minutes))
@@ -352,6 +533,11 @@ def fill(requests: Requests) -> None:
     """Put everything into a cluster that has the definitions."""
     for number, one in enumerate(cluster_operators()):
         put_with_status(requests, f"{CONFIG}/clusteroperators", recent(one, 4 + 31 * number))
+    set_writers(requests)
+    publish_settings(requests)
+    for number, (about, reason, note, minutes, type_) in enumerate(EVENTS):
+        made = event(f"console-{number}", about, reason, note, minutes, type_)
+        send(requests, "POST", EVENTS_PATH, made)
     put_with_status(requests, f"{CONFIG}/clusterversions", recent(cluster_version(), 12))
     for path, obj in (
         *log_level_objects(),
@@ -363,3 +549,10 @@ def fill(requests: Requests) -> None:
             put_with_status(requests, path, recent(obj, 95))
         else:
             send(requests, "POST", path, obj)
+
+
+def take_away(requests: Requests) -> None:
+    """Remove what `fill` puts into namespaces that stay."""
+    for number in range(len(EVENTS)):
+        requests.send("DELETE", f"{EVENTS_PATH}/console-{number}")
+    requests.send("DELETE", SETTINGS)

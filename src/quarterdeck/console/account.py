@@ -9,40 +9,27 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from quarterdeck.api.meta import Object, Resource, foreign
-from quarterdeck.api.times import format_time
+from quarterdeck.console.condition_changes import ConditionChange, condition_changes
+from quarterdeck.console.rights import Action, Right, Rights
 from quarterdeck.controller.tasks import endless
 from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, NotFound, Unauthorized
 from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 
-ACCESS_REVIEWS = foreign(
-    "authorization.k8s.io/v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
-)
 IDENTITY_REVIEWS = foreign(
     "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
-RIGHT_LIFETIME = 15.0
-"""Seconds for which an answer about a right is reused."""
 RIGHT_TIMEOUT = 10.0
 FIRST_LIST_TIMEOUT = 10.0
 LINGER = 60.0
 """Seconds for which a cache runs on after its last use."""
 HISTORY = 20
 """How many changes of an operator's conditions are remembered."""
-
-
-class Right(msgspec.Struct, frozen=True):
-    """Whether something is allowed, and if not, why."""
-
-    allowed: bool
-    reason: str = ""
 
 
 class Unreadable(Exception):  # noqa: N818 - reads as what happened
@@ -53,36 +40,6 @@ class Unanswered(Unreadable):
     """The API server does not answer, so what is known is too old to show."""
 
 
-class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb on an object or a kind, as a right is about it."""
-
-    verb: str
-    resource: Resource[Any]
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-    @property
-    def text(self) -> str:
-        """The action for people: `patch clusterversions.config.openshift.io`."""
-        kind = self.resource.plural + (f".{self.resource.group}" if self.resource.group else "")
-        kind += f"/{self.subresource}" if self.subresource else ""
-        return f"{self.verb} {kind}" + (f" in {self.namespace}" if self.namespace else "")
-
-    @property
-    def attributes(self) -> Object:
-        """The action as the API server's question has it."""
-        given = {
-            "verb": self.verb,
-            "group": self.resource.group,
-            "resource": self.resource.plural,
-            "namespace": self.namespace,
-            "name": self.name,
-            "subresource": self.subresource,
-        }
-        return {name: value for name, value in given.items() if value}
-
-
 class Selected(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that one cache holds."""
 
@@ -90,15 +47,14 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     field_selector: str = ""
+    keep_managed_fields: bool = False
+    """Whether all managedFields are needed: they say who wrote what."""
+    keep_running: bool = False
+    """Whether the cache runs as long as the account, because changes are remembered."""
 
-
-class ConditionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a condition that this console saw."""
-
-    type: str
-    before: str
-    after: str
-    at: str
+    def action(self, verb: str) -> Action:
+        """The right that the cache needs."""
+        return Action(verb=verb, resource=self.resource, namespace=self.namespace, name=self.name)
 
 
 class _Held:
@@ -108,7 +64,9 @@ class _Held:
         self.cache = cache
         self.task = task
         self.users = 0
-        self.used = time.monotonic()
+        self.began = self.used = time.monotonic()
+        self.followed: tuple[float, datetime] | None = None
+        """Since when no change was missed, by both clocks: asked again, it is the same time."""
 
 
 class Account:
@@ -123,49 +81,29 @@ class Account:
         self.feeds: dict[str, Any] = {}
         self.judged: dict[str, Any] = {}
         """The operators by name: the object, and its health."""
+        self.rows: dict[str, Any] = {}
+        """The rows of the overview, by name, with the health that they show."""
         self.rendered_rows: dict[Any, str] = {}
         """The rows of the overview, by what they show."""
-        self._rights: dict[Action, tuple[float, Right]] = {}
+        self.next_versions: dict[Any, tuple[float, Any]] = {}
+        """What updates of Subscriptions change, and when it was read, by what it follows from."""
+        self.rights = Rights(client, user)
         self._held: dict[Selected, _Held] = {}
         self._starting: dict[Selected, asyncio.Lock] = {}
 
     async def close(self) -> None:
         """End all watches, and close all connections."""
         self.ended.set()
+        self.rights.close()
         for held in self._held.values():
             held.task.cancel()
         await asyncio.gather(*(held.task for held in self._held.values()), return_exceptions=True)
         self._held.clear()
         await self.client.close()
 
-    # --- rights
-
     async def may(self, action: Action) -> Right:
         """Whether the person may do this, as the API server says."""
-        known = self._rights.get(action)
-        if known is not None and time.monotonic() - known[0] < RIGHT_LIFETIME:
-            return known[1]
-        question = {"spec": {"resourceAttributes": action.attributes}}
-        answer = await self.client.create(
-            ACCESS_REVIEWS,
-            {
-                "apiVersion": ACCESS_REVIEWS.api_version,
-                "kind": ACCESS_REVIEWS.kind,
-                "metadata": {},
-                **question,
-            },
-        )
-        status = answer.get("status") or {}
-        right = Right(bool(status.get("allowed")))
-        if not right.allowed:
-            why = f" ({status['reason']})" if status.get("reason") else ""
-            right = Right(False, f"{self.user} may not {action.text}{why}")
-        self._rights[action] = (time.monotonic(), right)
-        if len(self._rights) > 1000:
-            self._rights.clear()
-        return right
-
-    # --- reading
+        return await self.rights.may(action)
 
     async def find(self, resource: Resource[Any], name: str, namespace: str = "") -> Any:
         """The object; None if it or its kind does not exist, or may not be read."""
@@ -178,13 +116,19 @@ class Account:
                 return None
             raise
 
-    async def objects(self, selected: Selected) -> Cache[Any]:
+    async def objects(self, selected: Selected, timeout: float = FIRST_LIST_TIMEOUT) -> Cache[Any]:
         """The cache of these objects, filled and current.
 
         `Unreadable` if the person may not list them, now: a right can be taken away while the
         cache runs. `Unanswered` if the cache lost its watch.
         """
-        right = await self._may_list(selected)
+        if selected in self._held:
+            right = await self._may_list(selected)
+        else:
+            # Both are needed soon: asked about together, they take the time of one.
+            right, _ = await asyncio.gather(
+                self._may_list(selected), self._prefetch(selected.action("watch"))
+            )
         if not right.allowed:
             self._drop(selected)
             raise Unreadable(right.reason)
@@ -195,7 +139,7 @@ class Account:
                 held = await self._start(selected)
         held.used = time.monotonic()
         try:
-            async with asyncio.timeout(FIRST_LIST_TIMEOUT):
+            async with asyncio.timeout(timeout):
                 await held.cache.wait_answered()
         except TimeoutError:
             why = held.cache.trouble or "the API server does not answer"
@@ -207,18 +151,23 @@ class Account:
 
     async def _may_list(self, selected: Selected) -> Right:
         """Whether the person may list these; a short outage does not change the last answer."""
-        action = Action(verb="list", resource=selected.resource, namespace=selected.namespace)
-        known = self._rights.get(action)
+        action = selected.action("list")
+        known = self.rights.last(action)
         try:
             async with asyncio.timeout(RIGHT_TIMEOUT):
                 return await self.may(action)
         except Unauthorized:
             raise
         except (KubeError, TimeoutError) as error:
-            if known is not None and time.monotonic() - known[0] < WATCH_GRACE_PERIOD:
+            if known is not None and known[0] < WATCH_GRACE_PERIOD:
                 return known[1]
             why = str(error) or "the API server does not answer"
             raise Unanswered(f"{selected.resource.plural} cannot be read: {why}") from None
+
+    async def _prefetch(self, action: Action) -> None:
+        """Ask about a right that is needed later; whoever needs it sees the fault."""
+        with contextlib.suppress(KubeError):
+            await self.may(action)
 
     def _drop(self, selected: Selected) -> None:
         """Stop a cache and forget its objects."""
@@ -228,9 +177,7 @@ class Account:
 
     async def _start(self, selected: Selected) -> _Held:
         resource = selected.resource
-        right = await self.may(
-            Action(verb="watch", resource=resource, namespace=selected.namespace)
-        )
+        right = await self.may(selected.action("watch"))
         if not right.allowed:
             raise Unreadable(right.reason)
         cache: Cache[Any] = Cache(
@@ -239,7 +186,7 @@ class Account:
             namespace=selected.namespace,
             name=selected.name,
             field_selector=selected.field_selector,
-            keep_all_managed_fields=resource.plural == "clusteroperators",
+            keep_all_managed_fields=selected.keep_managed_fields,
         )
         name = f"console cache of {resource.plural}"
         held = _Held(cache, asyncio.create_task(endless(name, cache.run()), name=name))
@@ -252,8 +199,18 @@ class Account:
         """Remember how the conditions of an operator changed."""
         if change.new is not None:
             found = self.history.setdefault(change.key.name, deque(maxlen=HISTORY))
-            now = format_time(self.client.now())
-            found.extendleft(condition_changes(change.old, change.new, now))
+            found.extendleft(condition_changes(change.old, change.new, self.client.now()))
+
+    def followed_since(self, selected: Selected) -> datetime | None:
+        """Since when no change of these objects was missed; None if they are not followed."""
+        held = self._held.get(selected)
+        if held is None:
+            return None
+        began = max(held.began, held.cache.watched_since)
+        if held.followed is None or held.followed[0] != began:
+            past = timedelta(seconds=time.monotonic() - began)
+            held.followed = (began, (self.client.now() - past).replace(microsecond=0))
+        return held.followed[1]
 
     @contextlib.asynccontextmanager
     async def holding(
@@ -287,29 +244,13 @@ class Account:
         """Stop the caches that no page has used for a while."""
         now = time.monotonic()
         for selected, held in list(self._held.items()):
-            if not held.users and now - held.used > LINGER:
+            unused = not held.users and now - held.used > LINGER
+            if unused and not selected.keep_running:
                 self._drop(selected)
 
     def watches(self) -> int:
         """How many watches run."""
         return len(self._held)
-
-
-def condition_changes(before: Object | None, after: Object, at: str) -> list[ConditionChange]:
-    """The conditions whose status differs. Pure."""
-    if before is None:
-        return []
-    old, new = _statuses(before), _statuses(after)
-    return [
-        ConditionChange(type=type_, before=old.get(type_, "absent"), after=new[type_], at=at)
-        for type_ in new
-        if old.get(type_) != new[type_]
-    ]
-
-
-def _statuses(obj: Object) -> dict[str, str]:
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return {str(one.get("type")): str(one.get("status")) for one in found}
 
 
 async def who_is(client: Client) -> str:

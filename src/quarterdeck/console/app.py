@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from quarterdeck.console.account import Unanswered, Unreadable, who_is
+from quarterdeck.console.connections import Connections
 from quarterdeck.console.login import arrival_of, log_in_routes
 from quarterdeck.console.pages import (
     baremetal,
@@ -56,11 +57,14 @@ KEEP_ALIVE = 75.0
 """Seconds for which a connection without a request stays open."""
 OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz")
 """What is answered without a session."""
+CONNECTIONS: web.AppKey[list[Connections]] = web.AppKey("connections", list)
+"""The connections of the server that serves the application, if one does."""
 TITLES = {
     400: "This request cannot be read",
     403: "This is not allowed",
     404: "There is no such page",
     405: "This page cannot be used that way",
+    408: "The request takes too long",
     409: "It has changed meanwhile",
     413: "This request is too large",
     415: "This is not a form of the console",
@@ -73,13 +77,15 @@ TITLES = {
 def make_app(console: Console) -> web.Application:
     """The application; its clean-up ends all sessions."""
     app = web.Application(
-        middlewares=[_errors, _own_host, _with_session, _own_origin],
+        middlewares=[_timed, _errors, _own_host, _with_session, _own_origin],
         client_max_size=MAX_FORM_BYTES,
     )
     app[CONSOLE] = console
-    app[release.PAYLOADS] = release.Payloads(console.settings.releases)
+    app[CONNECTIONS] = []
+    app[release.PAYLOADS] = release.ReadPayloads(console.settings.releases)
     app[ingress.EXPLAINING] = asyncio.Semaphore(ingress.MAX_EXPLAINED)
     app.on_response_prepare.append(_add_headers)
+    app.on_shutdown.append(_end_sessions)
     app.cleanup_ctx.append(_cleaning)
     app.add_routes(
         [
@@ -91,6 +97,11 @@ def make_app(console: Console) -> web.Application:
     for module in (overview, operator, log_level, release, ingress, subscriptions, baremetal):
         app.add_routes(module.routes())
     return app
+
+
+async def _end_sessions(app: web.Application) -> None:
+    """End the live pages first: the server waits for those that it still answers."""
+    app[CONSOLE].end_sessions()
 
 
 async def _cleaning(app: web.Application) -> AsyncIterator[None]:
@@ -148,6 +159,19 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     response.headers.setdefault("Cache-Control", "no-store")
     if is_encrypted(arrival_of(request), behind_tls=request.app[CONSOLE].settings.behind_tls):
         response.headers["Strict-Transport-Security"] = STRICT_TRANSPORT
+
+
+@web.middleware
+async def _timed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Say when a request has come, and when it is answered."""
+    transport = request.transport
+    for one in request.app[CONNECTIONS]:
+        one.began(transport)
+    try:
+        return await handler(request)
+    finally:
+        for one in request.app[CONNECTIONS]:
+            one.ended(transport)
 
 
 @web.middleware
@@ -248,17 +272,26 @@ async def _own_origin(request: web.Request, handler: Handler) -> web.StreamRespo
 async def serving(console: Console, ssl_context: Any = None) -> AsyncIterator[tuple[str, int]]:
     """Serve the console while the context lasts; gives its address and port."""
     settings = console.settings
+    app = make_app(console)
     runner = web.AppRunner(
-        make_app(console),
+        app,
         access_log=None,
         shutdown_timeout=1.0,
         keepalive_timeout=KEEP_ALIVE,
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, settings.address, settings.port, ssl_context=ssl_context)
-        await site.start()
-        address: tuple[str, int] = runner.addresses[0][:2]
-        yield address
+        if runner.server is None:
+            raise RuntimeError("the HTTP server is not set up")
+        app[CONNECTIONS].append(connections := Connections(runner.server))
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            connections, settings.address, settings.port, ssl=ssl_context
+        )
+        try:
+            address: tuple[str, int] = server.sockets[0].getsockname()[:2]
+            yield address
+        finally:
+            server.close()
     finally:
         await runner.cleanup()

@@ -14,6 +14,7 @@ from quarterdeck.api.meta import PODS, Object
 from quarterdeck.console.account import Account
 from quarterdeck.kube import KubeError
 from quarterdeck.log import NORMAL, get_logger
+from quarterdeck.terminal import visible
 
 log = get_logger("console.log_tail")
 
@@ -98,7 +99,7 @@ def line_html(line: LogLine) -> Markup:
     return Markup(
         '<span class="{}" title="{}"><span class="t">{}</span> <span class="e">{}</span> '
         '<span class="k">{}</span></span>'
-    ).format(level, line.pod, line.time, line.event, line.fields)
+    ).format(level, line.pod, line.time, visible(line.event), visible(line.fields))
 
 
 class LogTail:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from quarterdeck.console.account import Account
-from quarterdeck.console.pages.page import form_of, html, new_secret, see
+from quarterdeck.console.pages.page import body_of, form_of, html, new_secret, see
 from quarterdeck.console.security import (
     Arrival,
     BadForm,
@@ -117,7 +117,7 @@ def _encrypted(request: web.Request) -> bool:
 async def _checked_form(request: web.Request) -> dict[str, str]:
     """The fields of a log-in form; raises if this browser did not get the form, or too often."""
     console = request.app[CONSOLE]
-    form = parsed_form(request.content_type, await request.read())
+    form = parsed_form(request.content_type, await body_of(request))
     if refused := why_no_log_in(arrival_of(request), behind_tls=console.settings.behind_tls):
         raise BadForm(403, refused)
     if not same_secret(form.get("secret", ""), request.cookies.get(FORM_COOKIE, "")):

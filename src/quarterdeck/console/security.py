@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from quarterdeck.kube.connection import is_loopback
+from quarterdeck.proxies import is_loopback
 
 SESSION_COOKIE = "quarterdeck-session"
 MAX_FORM_BYTES = 64 * 1024

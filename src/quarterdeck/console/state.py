@@ -1,5 +1,6 @@
 """What all pages share while the console runs."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from quarterdeck.console.feed import Feed
 
 LINK_ACCOUNT = "link"
+MAX_COMPARED = 2
+"""How many catalogs are read at a time."""
 
 
 class Console:
@@ -42,6 +45,8 @@ class Console:
         self.links = OneTimeLinks()
         self.limit = LogInLimit()
         self.templates = environment()
+        self.comparing = asyncio.Semaphore(MAX_COMPARED)
+        """Held while a catalog is read for the next version of a Subscription."""
         self.accounts: dict[str, Account] = {}
 
     async def account_of_token(self, token: str) -> Account:
@@ -83,11 +88,15 @@ class Console:
 
     async def close(self) -> None:
         """End all sessions and close all accounts."""
-        for session in list(self.sessions):
-            self.sessions.end(session)
+        self.end_sessions()
         for account in self.accounts.values():
             await account.close()
         self.accounts.clear()
+
+    def end_sessions(self) -> None:
+        """End all sessions, and the live pages of their browsers."""
+        for session in list(self.sessions):
+            self.sessions.end(session)
 
     def end_account(self, account: Account) -> None:
         """End all sessions of an account whose credentials are no longer accepted."""

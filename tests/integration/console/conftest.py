@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
-from tests.console_objects import fill
+from tests.console_objects import fill, take_away
 from tests.console_server import CHROMIUM, FLAGS, ConsoleServer, console_server
 
 from quarterdeck import log as logs
@@ -23,6 +23,7 @@ def filled(control_plane: ControlPlane, crds: list[str]) -> Iterator[ControlPlan
     before = snapshot(control_plane.requests())
     fill(control_plane.requests())
     yield control_plane
+    take_away(control_plane.requests())
     remove_added(control_plane.requests(), before)
 
 

@@ -34,13 +34,13 @@ from tests.console_server import (
 )
 from tests.integration.console.http_user import HttpUser
 
-from quarterdeck.console import account, feed
+from quarterdeck.console import account, feed, rights
 from quarterdeck.console.limits import ATTEMPTS
 from quarterdeck.console.pages.live import MAX_STREAMS
 from quarterdeck.console.security import session_cookie
-from quarterdeck.kube import in_cluster
+from quarterdeck.kube import in_cluster, load_kubeconfig
 from quarterdeck.localcluster.controlplane import ControlPlane
-from quarterdeck.testing.audit import requests_by, writes_by
+from quarterdeck.testing.audit import requests_by, requests_from, writes_by
 from quarterdeck.testing.waiting import eventually
 
 READER = "system:serviceaccount:default:reader"
@@ -55,6 +55,12 @@ PAGES = (
     "/ingress/openshift-ingress-operator/default",
     "/subscriptions/monitoring/prometheus",
 )
+LEVEL_WRITER = "system:serviceaccount:default:level-writer"
+WRITE_LEVEL = {
+    "apiGroups": ["operator.openshift.io"],
+    "resources": ["clusterversionoperators"],
+    "verbs": ["patch", "create", "update"],
+}
 READ_LOGS = {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}
 
 
@@ -81,13 +87,32 @@ def test_a_reader_sees_each_page(reader: HttpUser, path: str) -> None:
 
 
 def test_every_request_has_the_users_own_identity(
-    reader: HttpUser, filled: ControlPlane, reader_token: str
+    filled: ControlPlane, kubeconfig: Path, reader_token: str
 ) -> None:
-    for path in PAGES:
-        reader.get(path)
-    found = {(one.verb, one.resource) for one in requests_by(filled.audit_log, READER)}
-    assert ("create", "selfsubjectreviews") in found
-    assert ("create", "selfsubjectaccessreviews") in found
+    """Nothing is asked with the administrator's kubeconfig that the console was started with."""
+    agent = "console-with-a-name/1"
+    connection = msgspec.structs.replace(load_kubeconfig(kubeconfig, env={}), user_agent=agent)
+    writer_token = user_token(filled.requests(), "level-writer", READ_ALL, WRITE_LEVEL)
+    with console_server(connection) as named:
+        reader, writer = HttpUser(named), HttpUser(named)
+        assert reader.log_in(reader_token).status == 303
+        assert writer.log_in(writer_token).status == 303
+        for path in PAGES:
+            reader.get(path)
+        with _events(named, reader, "/live/overview") as stream:
+            _next_update(stream)
+        form = {"csrf": writer.csrf(), "level": "Debug", "for": ""}
+        assert writer.post("/log-level", form).status == 303
+
+    def asked() -> set[tuple[str, str, str]]:
+        entries = requests_from(filled.audit_log, agent)
+        return {(one.user, one.verb, one.resource) for one in entries}
+
+    # A watch is in the log once it has ended, a moment after the console.
+    eventually(lambda: (READER, "watch", "clusteroperators") in asked(), "the watch in the log")
+    assert {user for user, _, _ in asked()} == {READER, LEVEL_WRITER}
+    assert (READER, "create", "selfsubjectaccessreviews") in asked()
+    assert (LEVEL_WRITER, "patch", "clusterversionoperators") in asked()
     assert not writes_by(filled.audit_log, READER)
 
 
@@ -176,7 +201,16 @@ def test_logging_out_ends_the_session(reader: HttpUser) -> None:
     assert reader.get("/").headers["Location"] == "/login"
 
 
-@pytest.mark.parametrize("path", ["/log-level", "/release", "/logout"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/log-level",
+        "/release",
+        "/logout",
+        "/ingress/openshift-ingress-operator/default",
+        "/subscriptions/monitoring/prometheus",
+    ],
+)
 def test_a_form_without_the_token_of_the_session_is_refused(reader: HttpUser, path: str) -> None:
     for form in ({}, {"csrf": ""}, {"csrf": "x"}):
         assert reader.post(path, {"level": "Debug", **form}).status == 403
@@ -497,6 +531,41 @@ def test_many_viewers_cost_one_watch_for_each_kind(
         assert console.watches() == before
 
 
+def test_the_pages_of_all_operators_share_one_watch_of_events(
+    console: ConsoleServer, reader: HttpUser
+) -> None:
+    reader.get("/operators/ingress")
+    before = console.watches()
+    with ExitStack() as stack:
+        for name in ("ingress", "dns", "sample", "machine-api"):
+            path = f"/live/operators/{name}"
+            _next_update(stack.enter_context(_events(console, reader, path)))
+        assert console.watches() == before
+
+
+def test_a_page_is_made_without_a_request_to_the_api_server(
+    console: ConsoleServer, reader: HttpUser, filled: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights, "RIGHT_LIFETIME", 600.0)
+    monkeypatch.setattr(rights, "RIGHT_FRESH", 600.0)
+    paths = ("/", "/operators/ingress", "/release", "/ingress", "/subscriptions")
+    for path in paths:
+        reader.get(path)
+
+    def asked() -> list[object]:
+        # The console asks now and then, by itself, whether the token is still accepted.
+        return [
+            one
+            for one in requests_by(filled.audit_log, READER)
+            if one.verb != "watch" and one.resource != "selfsubjectreviews"
+        ]
+
+    before = asked()
+    for path in paths:
+        assert reader.get(path).status == 200
+    assert asked()[len(before) :] == []
+
+
 def test_a_live_page_ends_with_its_session(console: ConsoleServer, reader: HttpUser) -> None:
     csrf = reader.csrf()
     with _events(console, reader, "/live/overview") as stream:
@@ -509,7 +578,7 @@ def test_a_live_page_ends_with_its_session(console: ConsoleServer, reader: HttpU
 def test_what_was_revoked_is_not_shown_any_more(
     console: ConsoleServer, filled: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account, "RIGHT_LIFETIME", 0.2)
+    monkeypatch.setattr(rights, "RIGHT_LIFETIME", 0.2)
     monkeypatch.setattr(feed, "LOOK_PERIOD", 0.2)
     user = HttpUser(console)
     user.log_in(user_token(filled.requests(), "leaver", READ_ALL))

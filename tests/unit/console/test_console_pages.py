@@ -1,7 +1,7 @@
 """What pages show, without a server."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.console_objects import SCRIPT, cluster_operators, cluster_version, conditions, operator
 
 from quarterdeck.api.meta import Object
-from quarterdeck.console.account import condition_changes
+from quarterdeck.console.condition_changes import condition_changes
 from quarterdeck.console.feed import Update, digest, message, updates
 from quarterdeck.console.log_tail import line_html, parse_line
 from quarterdeck.console.pages.access_log_form import (
@@ -21,11 +21,18 @@ from quarterdeck.console.pages.access_log_form import (
     logging_of,
 )
 from quarterdeck.console.pages.changes import compared, is_resource_version, merge_patch
+from quarterdeck.console.pages.install_plans import next_version, upgrade_warning, waiting_plan
+from quarterdeck.console.pages.offers import (
+    OfferedRisk,
+    OfferedUpdate,
+    offered,
+    unaccepted,
+    version_to_type,
+)
 from quarterdeck.console.pages.operator import related, shown_events
 from quarterdeck.console.pages.overview import headline, ordered, query_of, row_of, shown, summary
 from quarterdeck.console.pages.progress import progress_of
-from quarterdeck.console.pages.release import OfferedUpdate, offered, version_to_type
-from quarterdeck.console.pages.subscriptions import shown_entries, waiting_plan
+from quarterdeck.console.pages.renderings import shown_entries
 from quarterdeck.console.picture import drawn, stages_with_state
 from quarterdeck.console.render import age, environment, fragment, show_age, static_url, with_ages
 from quarterdeck.payload.graph import Graph, Mode, Node
@@ -136,8 +143,45 @@ def test_progress_of_a_cluster_that_reports_nothing(version: Object) -> None:
 
 
 def test_a_link_from_the_cluster_is_never_a_script() -> None:
-    found = offered({"status": {"availableUpdates": [{"version": "1", "url": "javascript:x"}]}})
-    assert [one.url for one in found] == [""]
+    version = {"status": {"availableUpdates": [{"version": "1", "url": "javascript:x"}]}}
+    risk = {"name": "Slow", "message": "it is slow", "url": "javascript:y"}
+    update = {"version": "1", "recommended": "Unknown", "risks": [risk], "blocked": False}
+    (found,) = offered({"updates": [update]}, version).updates
+    assert (found.url, found.risks[0].url) == ("", "")
+
+
+RISKY = OfferedUpdate(
+    version="2.0.0",
+    recommended=False,
+    risks=(OfferedRisk(name="Slow", message=""), OfferedRisk(name="Loud", message="")),
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "missing"),
+    [
+        ({}, ["Slow", "Loud"]),
+        ({"accept-1-1": "2.0.0 Slow"}, ["Loud"]),
+        ({"accept-1-1": "2.0.0 Slow", "accept-1-2": "2.0.0 Loud"}, []),
+        ({"accept-1-1": "1.9.0 Slow", "accept-1-2": "yes"}, ["Slow", "Loud"]),
+        ({"version": "2.0.0 Slow"}, ["Slow", "Loud"]),
+    ],
+)
+def test_each_risk_of_an_update_has_to_be_accepted(
+    form: dict[str, str], missing: list[str]
+) -> None:
+    assert unaccepted(RISKY, form) == missing
+
+
+def test_recommended_updates_come_first_and_blocked_ones_last() -> None:
+    def update(version: str, recommended: str = "True", *, blocked: bool = False) -> Object:
+        return {"version": version, "recommended": recommended, "blocked": blocked, "risks": []}
+
+    view = {"updates": [update("3", blocked=True), update("2", "False"), update("1")]}
+    found = offered({**view, "blocked": "mind the gap"}, {})
+    assert [one.version for one in found.updates] == ["1", "2", "3"]
+    assert found.blocked == "mind the gap"
+    assert offered({"updates": None, "notRetrieved": "no service"}, {}).unknown == "no service"
 
 
 @pytest.mark.parametrize(
@@ -175,9 +219,14 @@ def test_the_first_message_to_a_viewer_is_the_whole_page() -> None:
 
 def test_changes_of_conditions() -> None:
     before, after = operator("x", conditions()), operator("x", conditions(degraded="True"))
-    found = condition_changes(before, after, "now")
+    found = condition_changes(before, after, NOW)
     assert [(one.type, one.before, one.after) for one in found] == [("Degraded", "False", "True")]
-    assert condition_changes(None, after, "now") == []
+    assert found[0].at == NOW  # the condition does not say that it changed later than before
+    assert condition_changes(None, after, NOW) == []
+    told = operator("x", conditions(degraded="True", lastTransitionTime="2026-11-17T22:59:00Z"))
+    assert condition_changes(before, told, NOW)[0].at == NOW - timedelta(minutes=1)
+    ahead = operator("x", conditions(degraded="True", lastTransitionTime="2030-01-01T00:00:00Z"))
+    assert condition_changes(before, ahead, NOW)[0].at == NOW
 
 
 def test_events_are_shown_newest_first() -> None:
@@ -284,6 +333,25 @@ def test_an_entry_shows_what_it_matches() -> None:
 def test_an_approved_plan_does_not_wait() -> None:
     assert waiting_plan(None) is None
     assert waiting_plan({"spec": {"approved": True}}) is None
+
+
+WARNED = {
+    "status": {
+        "conditions": [
+            {"type": "UpgradeConfigWarning", "status": "True", "message": "config[1] is lost"}
+        ]
+    }
+}
+
+
+def test_what_an_update_breaks_is_known_from_the_catalog_or_from_the_operator() -> None:
+    told = upgrade_warning(WARNED)
+    assert told == "config[1] is lost"
+    assert upgrade_warning({}) == ""
+    unread = next_version({"why": "the catalog is a directory"}, told)
+    assert (unread.breaks, unread.unknown) == ((told,), "the catalog is a directory")
+    read = next_version({"csv": "x.v2", "breaks": ["config[0]: gone"], "deployments": []}, told)
+    assert (read.breaks, read.unknown) == (("config[0]: gone",), "")
 
 
 def test_a_line_of_json_is_taken_apart() -> None:

@@ -2,14 +2,14 @@
 
 import difflib
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from quarterdeck.api.meta import Object
 
-FENCE = ("uid", "resourceVersion")
+T = TypeVar("T")
 _RESOURCE_VERSION = re.compile(r"[0-9]{1,19}")
 
 
@@ -18,6 +18,11 @@ class ShownLine(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
+
+
+def typed(obj: Object, kind: type[T]) -> T:
+    """The object as its type has it; raises `msgspec.ValidationError` if it does not fit."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
 
 
 def merge_patch(before: Any, after: Any) -> Any:
@@ -31,11 +36,6 @@ def merge_patch(before: Any, after: Any) -> Any:
         elif before[name] != value:
             patch[name] = merge_patch(before[name], value)
     return patch
-
-
-def fence(obj: Object) -> Object:
-    """The part of a patch by which the server refuses it if the object has changed since."""
-    return {name: obj["metadata"][name] for name in FENCE}
 
 
 def is_resource_version(text: str) -> bool:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1 import INGRESS_CONTROLLERS, IngressController
-from quarterdeck.console.account import Account, Action, Selected
+from quarterdeck.console.account import Account, Selected
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.access_log_form import (
     COOKIES,
@@ -22,7 +22,12 @@ from quarterdeck.console.pages.access_log_form import (
     fields_of,
     logging_of,
 )
-from quarterdeck.console.pages.changes import compared, fence, is_resource_version, merge_patch
+from quarterdeck.console.pages.changes import (
+    compared,
+    is_resource_version,
+    merge_patch,
+    typed,
+)
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
@@ -38,8 +43,10 @@ from quarterdeck.console.pages.page import (
 )
 from quarterdeck.console.pages.progress import conditions_in
 from quarterdeck.console.render import fragment
+from quarterdeck.console.rights import Action
 from quarterdeck.console.security import BadForm
 from quarterdeck.console.state import CONSOLE, SESSION, Console
+from quarterdeck.controller.metadata import fence
 from quarterdeck.kube import Conflict, Forbidden, Invalid
 
 PLAIN = INGRESS_CONTROLLERS.plain
@@ -253,13 +260,13 @@ async def _explained(request: web.Request, live: Object, logging: Object | None)
     spec = {**(live.get("spec") or {}), "logging": logging}
     wanted = {**live, "spec": {name: value for name, value in spec.items() if value is not None}}
     try:
-        typed = msgspec.json.decode(msgspec.json.encode(wanted), type=IngressController)
+        controller = typed(wanted, IngressController)
     except msgspec.ValidationError as error:
         raise FieldFault("spec.logging", "", str(error)) from None
     explain = request.app[CONSOLE].sources.ingress
     async with request.app[EXPLAINING]:
         try:
-            return await explain(typed, request[SESSION].account.client)
+            return await explain(controller, request[SESSION].account.client)
         except Forbidden:
             # Without the right to read the router's objects there is still the line.
-            return await explain(typed, None)
+            return await explain(controller, None)

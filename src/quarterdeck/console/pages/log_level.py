@@ -10,7 +10,7 @@ from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
 from quarterdeck.api.meta import PODS, Key, Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS, LogLevel
 from quarterdeck.api.times import parse_duration
-from quarterdeck.console.account import Account, Action, Selected, Unreadable
+from quarterdeck.console.account import Account, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.log_tail import LogTail, shown
 from quarterdeck.console.pages.live import live_routes, stream
@@ -24,6 +24,7 @@ from quarterdeck.console.pages.page import (
     see,
 )
 from quarterdeck.console.render import fragment
+from quarterdeck.console.rights import Action
 from quarterdeck.console.security import BadForm
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.kube import KubeError

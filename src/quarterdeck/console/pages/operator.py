@@ -1,32 +1,43 @@
 """One operator: conditions, sign of life, who wrote what, events, related objects."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from quarterdeck.api.meta import EVENTS, Key, Object
+from quarterdeck.api.meta import EVENTS, LEASES, Key, Object
 from quarterdeck.api.times import parse_time
-from quarterdeck.console.account import Account, Action, Selected, Unreadable
+from quarterdeck.console.account import Account, Selected, Unanswered, Unreadable
 from quarterdeck.console.feed import Fragments
+from quarterdeck.console.pages.history import condition_history
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.overview import last_alive, row_of
 from quarterdeck.console.pages.page import (
+    CHECKERS,
     NAME,
     OPERATORS,
     LivePage,
+    attention,
+    checker_settings,
     judged_operators,
-    navigation_fragment,
 )
+from quarterdeck.console.pages.sign_of_life import SignOfLife, sign_of_life
 from quarterdeck.console.render import fragment
 from quarterdeck.console.state import CONSOLE, SESSION, Console
-from quarterdeck.kube import KubeError
-from quarterdeck.status.writers import condition_writes
+from quarterdeck.status.writers import ManagerWrite, condition_writes, last_writes
 
 MAX_EVENTS = 30
+MAX_WRITES = 4
+OPERATOR_EVENTS = Selected(resource=EVENTS, field_selector="regarding.kind=ClusterOperator")
+"""One selection for all operators: their pages share one watch."""
+EVENTS_TIMEOUT = 0.15
+"""Seconds that the first page waits for the events."""
+MAX_LEASES = 3
+"""The most Leases of one operator that are followed."""
 _BARE = re.compile(r"[a-z0-9.-]{1,253}")
 
 
@@ -96,11 +107,9 @@ def related(references: Sequence[Object]) -> list[RelatedObject]:
     return found
 
 
-def events_about(name: str) -> Selected:
-    """The events about a ClusterOperator."""
-    return Selected(
-        resource=EVENTS, field_selector=f"regarding.kind=ClusterOperator,regarding.name={name}"
-    )
+def events_about(name: str, events: Iterable[Object]) -> list[Object]:
+    """The events about one ClusterOperator. Pure."""
+    return [one for one in events if (one.get("regarding") or {}).get("name") == name]
 
 
 def routes() -> list[web.RouteDef]:
@@ -121,7 +130,7 @@ async def _page(request: web.Request) -> LivePage:
         path=f"/operators/{name}",
         title=name,
         template="operator.html",
-        selections=(OPERATORS, events_about(name)),
+        selections=(OPERATORS, CHECKERS, OPERATOR_EVENTS),
         fragments=lambda: _fragments(console, account, name),
         extra=extra,
         kubectl=(
@@ -133,11 +142,10 @@ async def _page(request: web.Request) -> LivePage:
 
 async def _fragments(console: Console, account: Account, name: str) -> Fragments:
     made = console.templates
-    nav = await navigation_fragment(console, account)
+    operators = await judged_operators(console, account)
+    nav = attention(console, operators)
     obj = (await account.objects(OPERATORS)).get(Key("", name))
-    health = next(
-        (one for one in await judged_operators(console, account) if one.name == name), None
-    )
+    health = next((one for one in operators if one.name == name), None)
     if obj is None or health is None:
         return {"operator": fragment(made, "_operator_gone.html", name=name), **nav}
     alive = last_alive(obj, account.client.now())
@@ -148,12 +156,11 @@ async def _fragments(console: Console, account: Account, name: str) -> Fragments
             "_operator.html",
             row=row_of(health, alive),
             health=health,
-            alive=alive,
-            life=await _sign_of_life(console, account, name),
-            writes=sorted(
-                (one for one in condition_writes(obj)), key=lambda one: one.time or _NEVER
-            )[::-1],
-            history=list(account.history.get(name, ())),
+            life=await _sign_of_life(console, account, obj),
+            writers=last_writes(obj),
+            others=other_writes(obj),
+            history=condition_history(health.conditions, account.history.get(name, ())),
+            followed_since=account.followed_since(OPERATORS),
             related=related(health.related_objects),
             events=events,
             unseen=unseen,
@@ -162,25 +169,34 @@ async def _fragments(console: Console, account: Account, name: str) -> Fragments
     }
 
 
-_NEVER = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+def other_writes(obj: Object) -> list[ManagerWrite]:
+    """The writes that are the last of no condition, the newest first. Pure."""
+    last = set(last_writes(obj).values())
+    rest = [(one.time, one) for one in condition_writes(obj) if one.time and one not in last]
+    return [one for _, one in sorted(rest, key=lambda one: one[0], reverse=True)][:MAX_WRITES]
 
 
-async def _sign_of_life(console: Console, account: Account, name: str) -> Object | None:
-    try:
-        found = await console.sources.staleness(account.client, name)
-    except KubeError:
-        return None
-    # The time at which it was asked would make each look a change.
-    return {field: value for field, value in found.items() if field != "now"}
+async def _sign_of_life(console: Console, account: Account, obj: Object) -> SignOfLife:
+    settings, unread = await checker_settings(account)
+    found: list[Object] = []
+    for key in list(console.sources.leases(obj))[:MAX_LEASES]:
+        selected = Selected(
+            resource=LEASES, namespace=key.namespace, name=key.name, keep_managed_fields=True
+        )
+        with suppress(Unreadable):
+            lease = (await account.objects(selected)).get(key)
+            found += [lease] if lease is not None else []
+    now = account.client.now()
+    return sign_of_life(console.sources.staleness(obj, settings, unread, found, now))
 
 
 async def _events(account: Account, name: str) -> tuple[list[ShownEvent], str]:
     """The events about the operator, and why they cannot be seen."""
-    selected = events_about(name)
-    right = await account.may(Action(verb="list", resource=EVENTS))
-    if not right.allowed:
-        return [], right.reason
     try:
-        return shown_events((await account.objects(selected)).list()), ""
+        # A cluster with many events takes a while to list them: the page comes before them.
+        found = (await account.objects(OPERATOR_EVENTS, EVENTS_TIMEOUT)).list()
+    except Unanswered:
+        return [], "The events are being read."
     except Unreadable as error:
         return [], str(error)
+    return shown_events(events_about(name, found)), ""

@@ -1,7 +1,8 @@
 """The overview: the release, and all cluster operators, the worst first."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +18,10 @@ from quarterdeck.console.pages.page import (
     OPERATORS,
     LivePage,
     answer_page,
+    attention,
     judged_operators,
-    navigation_fragment,
 )
-from quarterdeck.console.pages.progress import ReleaseProgress, progress_of
+from quarterdeck.console.pages.progress import AppliedRelease, progress_of
 from quarterdeck.console.render import fragment
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.status.health import NEED_ATTENTION, ORDER, OperatorHealth, OperatorState
@@ -30,6 +31,8 @@ from quarterdeck.status.writers import condition_writes
 VERSION = Selected(resource=CLUSTER_VERSIONS.plain, name="version")
 KUBECTL = ("kubectl get clusterversion,clusteroperators",)
 SORTS = ("worst", "name", "since")
+MAX_MESSAGE = 400
+"""The most characters of a message in the table; the operator's page has the rest."""
 GROUPS = (
     ("well", "well", (OperatorState.WELL,)),
     ("bad", "unavailable or degraded", (OperatorState.UNAVAILABLE, OperatorState.DEGRADED)),
@@ -86,7 +89,8 @@ def _message(health: OperatorHealth, message: str) -> str:
         return f"No sign of life. Last known: {known}."
     if not health.conditions:
         return "It has not reported anything."
-    return " ".join(message.split())
+    text = " ".join(message.split())
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
 def last_alive(obj: Object, now: datetime) -> datetime | None:
@@ -103,7 +107,7 @@ def summary(rows: Sequence[Row]) -> list[tuple[str, str, int]]:
     ]
 
 
-def headline(rows: Sequence[Row], progress: ReleaseProgress | None) -> str:
+def headline(rows: Sequence[Row], progress: AppliedRelease | None) -> str:
     """The state of the cluster, in a sentence or two."""
     if not rows:
         return "There are no cluster operators yet."
@@ -166,47 +170,67 @@ async def _show(request: web.Request) -> web.StreamResponse:
     console, account = request.app[CONSOLE], request[SESSION].account
     query = query_of(request.query)
 
+    # The two caches are filled at the same time.
+    operators, _ = await asyncio.gather(
+        judged_operators(console, account), release_progress(account)
+    )
+    rows = await rows_of(account, operators)
+
+    async def fragments() -> Fragments:
+        return await _fragments(console, account, operators, rows)
+
     async def extra() -> dict[str, Any]:
-        rows = await rows_now(console, account)
         return {
             "query": query,
             "rows": [(row.name, shown(row, query)) for row in ordered(rows, query.sort)],
             "groups": summary(rows),
         }
 
-    return await answer_page(request, _page(console, account, extra))
+    return await answer_page(request, _page(fragments, extra))
 
 
 async def _live(request: web.Request) -> web.StreamResponse:
-    return await follow(request, _page(request.app[CONSOLE], request[SESSION].account))
+    console, account = request.app[CONSOLE], request[SESSION].account
+
+    async def fragments() -> Fragments:
+        operators = await judged_operators(console, account)
+        return await _fragments(console, account, operators, await rows_of(account, operators))
+
+    return await follow(request, _page(fragments))
 
 
-def _page(console: Console, account: Account, extra: Any = None) -> LivePage:
+def _page(fragments: Callable[[], Awaitable[Fragments]], extra: Any = None) -> LivePage:
     return LivePage(
         path="/",
         title="Overview",
         template="overview.html",
         selections=(OPERATORS, VERSION),
-        fragments=lambda: _fragments(console, account),
+        fragments=fragments,
         extra=extra,
         kubectl=KUBECTL,
     )
 
 
-async def rows_now(console: Console, account: Account) -> list[Row]:
-    """The rows of all operators, the worst first."""
+async def rows_of(account: Account, operators: Sequence[OperatorHealth]) -> list[Row]:
+    """The rows of these operators, in their order."""
     cache = await account.objects(OPERATORS)
     now = account.client.now()
-    found = []
-    for health in await judged_operators(console, account):
-        obj = cache.get(Key("", health.name))
-        if obj is not None:
-            stale = health.state is OperatorState.STALE
-            found.append(row_of(health, last_alive(obj, now) if stale else None))
-    return found
+    known: dict[str, tuple[OperatorHealth, Row]] = account.rows
+    found: dict[str, tuple[OperatorHealth, Row]] = {}
+    for health in operators:
+        before = known.get(health.name)
+        if health.state is OperatorState.STALE:
+            obj = cache.get(Key("", health.name))
+            row = row_of(health, last_alive(obj, now) if obj is not None else None)
+        else:
+            # Made once for each state of an operator: most have not changed.
+            row = before[1] if before and before[0] is health else row_of(health, None)
+        found[health.name] = (health, row)
+    account.rows = found
+    return [row for _, row in found.values()]
 
 
-async def release_progress(account: Account) -> ReleaseProgress | None:
+async def release_progress(account: Account) -> AppliedRelease | None:
     """The progress of the release; None if the cluster has no ClusterVersion to read."""
     try:
         found = (await account.objects(VERSION)).get(Key("", "version"))
@@ -215,16 +239,17 @@ async def release_progress(account: Account) -> ReleaseProgress | None:
     return progress_of(found) if found is not None else None
 
 
-async def _fragments(console: Console, account: Account) -> Fragments:
-    rows = await rows_now(console, account)
+async def _fragments(
+    console: Console, account: Account, operators: Sequence[OperatorHealth], rows: Sequence[Row]
+) -> Fragments:
     progress = await release_progress(account)
     made = console.templates
     fragments = {
         "headline": fragment(made, "_headline.html", text=headline(rows, progress)),
         "release": fragment(made, "_release.html", progress=progress, link=True),
         "summary": fragment(made, "_summary.html", groups=summary(rows)),
+        **attention(console, operators),
     }
-    fragments |= await navigation_fragment(console, account)
     known: dict[Row, str] = account.rendered_rows
     current = {}
     for row in rows:

@@ -1,5 +1,6 @@
 """What every page is made of, and how it is answered."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -10,18 +11,29 @@ from aiohttp import web
 from markupsafe import Markup
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS
-from quarterdeck.api.meta import Object
-from quarterdeck.console.account import Account, Action, Right, Selected, Unreadable
+from quarterdeck.api.meta import CONFIG_MAPS, Object
+from quarterdeck.console.account import Account, Selected, Unreadable
 from quarterdeck.console.feed import Fragments, digest
 from quarterdeck.console.render import fragment, with_ages
+from quarterdeck.console.rights import Action, Right
 from quarterdeck.console.security import BadForm, parsed_form, same_secret
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.status.health import NEED_ATTENTION, OperatorHealth, health_of, worst_first
+from quarterdeck.status.writers import CHECKER_SETTINGS
 
 NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 """The pattern of a name in a path; anything else is no page."""
+BODY_TIMEOUT = 15.0
+"""Seconds that the body of a form may take."""
 FIELD_MANAGER = "quarterdeck-console"
-OPERATORS = Selected(resource=CLUSTER_OPERATORS.plain)
+OPERATORS = Selected(resource=CLUSTER_OPERATORS.plain, keep_managed_fields=True, keep_running=True)
+CHECKERS = Selected(
+    resource=CONFIG_MAPS,
+    namespace=CHECKER_SETTINGS.namespace,
+    name=CHECKER_SETTINGS.name,
+    keep_managed_fields=True,
+)
+"""The settings of the staleness checkers."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -114,9 +126,18 @@ def error_page(
     return html(text, status)
 
 
+async def body_of(request: web.Request) -> bytes:
+    """The body of a request, which has to come within a while."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="Send the form again.") from None
+
+
 async def form_of(request: web.Request) -> dict[str, str]:
     """The fields of a form of this session; `BadForm` if it is not from one of its pages."""
-    form = parsed_form(request.content_type, await request.read())
+    form = parsed_form(request.content_type, await body_of(request))
     if not same_secret(form.get("csrf", ""), request[SESSION].csrf):
         raise BadForm(403, "the form is not from a page of this session; load the page again")
     return form
@@ -138,9 +159,19 @@ async def judged_operators(console: Console, account: Account) -> list[OperatorH
     judged = judged_once(found, account.judged)
     account.judged = {one.name: (obj, one) for obj, one in zip(found, judged, strict=True)}
     if any(one.depends_on_keeping for one in judged):
-        kept = await console.sources.keeps_upgradeable_false(account.client)
+        settings, _ = await checker_settings(account)
+        kept = console.sources.keeps_upgradeable_false(settings, account.client.now())
         judged = [health_of(one, keep_upgradeable_false=kept) for one in found]
     return worst_first(judged)
+
+
+async def checker_settings(account: Account) -> tuple[Object | None, str]:
+    """The settings that the staleness checkers publish, or why they cannot be read."""
+    try:
+        found: Object | None = (await account.objects(CHECKERS)).get(CHECKER_SETTINGS)
+    except Unreadable as error:
+        return None, str(error)
+    return found, ""
 
 
 def judged_once(
@@ -157,9 +188,13 @@ def judged_once(
 async def navigation_fragment(console: Console, account: Account) -> dict[str, str]:
     """The count of operators that need attention, beside the link to the overview."""
     try:
-        operators = await judged_operators(console, account)
+        return attention(console, await judged_operators(console, account))
     except Unreadable:
         return {}
+
+
+def attention(console: Console, operators: Sequence[OperatorHealth]) -> dict[str, str]:
+    """The fragment with the count of operators that need attention."""
     count = sum(one.state in NEED_ATTENTION for one in operators)
     return {"nav-attention": fragment(console.templates, "_attention.html", count=count)}
 

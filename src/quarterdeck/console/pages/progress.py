@@ -1,16 +1,12 @@
 """How far a release is, from the ClusterVersion. Pure."""
 
-import re
-
 import msgspec
 
 from quarterdeck.api.meta import Object
-
-_DONE = re.compile(r"(\d{1,9}) of (\d{1,9}) done")
-_WAITING = re.compile(r"waiting on (.+)$", re.DOTALL)
+from quarterdeck.status.release_progress import progress_in
 
 
-class ReleaseProgress(msgspec.Struct, frozen=True, kw_only=True):
+class AppliedRelease(msgspec.Struct, frozen=True, kw_only=True):
     """The release that is applied, and how far it is."""
 
     before: str
@@ -20,6 +16,8 @@ class ReleaseProgress(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     total: int
     waiting_on: tuple[str, ...]
+    waiting_on_more: int
+    """How many objects it waits for besides."""
     message: str
     faults: tuple[str, ...]
     """What stops it."""
@@ -38,28 +36,28 @@ def conditions_in(obj: Object) -> dict[str, Object]:
     return {str(one.get("type")): one for one in found if isinstance(one, dict)}
 
 
-def progress_of(version: Object) -> ReleaseProgress:
+def progress_of(version: Object) -> AppliedRelease:
     """The progress that a ClusterVersion reports."""
     status = version.get("status") or {}
     conditions = conditions_in(version)
     progressing = conditions.get("Progressing") or {}
     message = str(progressing.get("message") or "")
     updating = progressing.get("status") == "True"
-    counted = _DONE.search(message)
-    waiting = _WAITING.search(message)
+    counted = progress_in(message)
     completed = [
         str(one.get("version") or "")
         for one in status.get("history") or ()
         if one.get("state") == "Completed"
     ]
     wanted = str((status.get("desired") or {}).get("version") or "")
-    return ReleaseProgress(
+    return AppliedRelease(
         before=next((one for one in completed if one != wanted), "") if updating else "",
         wanted=wanted,
         updating=updating,
-        done=int(counted[1]) if counted else 0,
-        total=int(counted[2]) if counted else 0,
-        waiting_on=tuple(one.strip() for one in waiting[1].split(",")) if waiting else (),
+        done=counted.done if counted else 0,
+        total=counted.total if counted else 0,
+        waiting_on=counted.waiting if counted else (),
+        waiting_on_more=counted.more if counted else 0,
         message=message,
         faults=tuple(
             str(one.get("message") or "")

@@ -1,8 +1,7 @@
 """The release: where an update is, what was skipped and why, and which updates there are."""
 
 import asyncio
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,11 @@ from markupsafe import Markup
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, ClusterVersion, FeatureGate
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.console.account import Account, Action, Selected, Unreadable
+from quarterdeck.console.account import Account, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
+from quarterdeck.console.pages.changes import typed
 from quarterdeck.console.pages.live import live_routes
+from quarterdeck.console.pages.offers import Offers, offered, unaccepted, version_to_type
 from quarterdeck.console.pages.overview import VERSION, release_progress
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
@@ -25,11 +26,13 @@ from quarterdeck.console.pages.page import (
     rights,
     see,
 )
-from quarterdeck.console.pages.progress import ReleaseProgress, conditions_in
+from quarterdeck.console.pages.progress import AppliedRelease, conditions_in
 from quarterdeck.console.picture import drawn, stages_with_state
 from quarterdeck.console.render import fragment
+from quarterdeck.console.rights import Action
 from quarterdeck.console.security import BadForm
 from quarterdeck.console.state import CONSOLE, SESSION, Console
+from quarterdeck.controller.metadata import fence
 from quarterdeck.feature_gates import entry_for
 from quarterdeck.payload.filters import excluded_by, included
 from quarterdeck.payload.graph import Mode, build_graph
@@ -39,16 +42,7 @@ from quarterdeck.payload.releases import load_release, read_releases
 
 TYPED_VERSION = Selected(resource=CLUSTER_VERSIONS, name="version")
 GATES = Selected(resource=FEATURE_GATES, name="cluster")
-SHELL_SAFE = re.compile(r"[0-9A-Za-z.+-]{1,128}")
 NO_RELEASES = "Start the console with --releases to see the run levels and what was skipped."
-
-
-class OfferedUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that the cluster can be updated to."""
-
-    version: str
-    url: str = ""
-    risks: tuple[str, ...] = ()
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,37 +58,6 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     svg: str = ""
     skipped: tuple[Skipped, ...] = ()
     why: str = ""
-
-
-def offered(version: Object) -> list[OfferedUpdate]:
-    """The updates that a ClusterVersion offers, the recommended ones first. Pure."""
-    status = version.get("status") or {}
-    found = [
-        OfferedUpdate(version=str(one.get("version") or ""), url=_web_address(one.get("url")))
-        for one in status.get("availableUpdates") or ()
-    ]
-    for one in status.get("conditionalUpdates") or ():
-        release = one.get("release") or {}
-        risks = tuple(str(risk.get("message") or "") for risk in one.get("risks") or ())
-        found.append(
-            OfferedUpdate(
-                version=str(release.get("version") or ""),
-                url=_web_address(release.get("url")),
-                risks=risks,
-            )
-        )
-    return [one for one in found if one.version]
-
-
-def version_to_type(updates: Sequence[OfferedUpdate]) -> str:
-    """The version in the commands to copy; a placeholder if a shell could read it as more. Pure."""
-    version = updates[0].version if updates else ""
-    return version if SHELL_SAFE.fullmatch(version) else "VERSION"
-
-
-def _web_address(url: object) -> str:
-    """A URL that may be a link: never `javascript:`."""
-    return url if isinstance(url, str) and url.startswith(("https://", "http://")) else ""
 
 
 def observed_cluster(version: ClusterVersion | None, gates: FeatureGate | None) -> ObservedCluster:
@@ -115,7 +78,7 @@ def observed_cluster(version: ClusterVersion | None, gates: FeatureGate | None) 
     return ObservedCluster(**facts)
 
 
-def picture_of(payload: Payload, observed: ObservedCluster, progress: ReleaseProgress) -> Picture:
+def picture_of(payload: Payload, observed: ObservedCluster, progress: AppliedRelease) -> Picture:
     """The run levels of a payload in a cluster. Pure."""
     graph = build_graph(included(payload.manifests, observed), Mode.UPDATING)
     total = progress.total or len(graph.manifests)
@@ -129,7 +92,7 @@ def picture_of(payload: Payload, observed: ObservedCluster, progress: ReleasePro
     return Picture(svg=svg, skipped=skipped)
 
 
-class Payloads:
+class ReadPayloads:
     """The payloads of a releases directory, each read once."""
 
     def __init__(self, directory: Path | None) -> None:
@@ -158,7 +121,7 @@ def _loaded(directory: Path, version: str) -> Payload | str:
         return f"The release {version} cannot be read: {error}"
 
 
-PAYLOADS: web.AppKey[Payloads] = web.AppKey("payloads", Payloads)
+PAYLOADS: web.AppKey[ReadPayloads] = web.AppKey("payloads", ReadPayloads)
 
 
 def routes() -> list[web.RouteDef]:
@@ -172,17 +135,16 @@ def routes() -> list[web.RouteDef]:
 async def _page(request: web.Request) -> LivePage:
     console, account = request.app[CONSOLE], request[SESSION].account
     payloads = request.app[PAYLOADS]
-    live = await _version(account)
-    updates = offered(live) if live else []
+    offers = await _offers(console, account)
 
     async def extra() -> Mapping[str, Any]:
         may = await rights(
             account,
             start=Action(verb="patch", resource=CLUSTER_VERSIONS, name="version"),
         )
-        return {"updates": updates, "may": may}
+        return {"offers": offers, "may": may}
 
-    version = version_to_type(updates)
+    version = version_to_type(offers.updates)
     return LivePage(
         path="/release",
         title="Release",
@@ -199,12 +161,20 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
+async def _offers(console: Console, account: Account) -> Offers:
+    live = await _version(account)
+    version = await _optional(account, TYPED_VERSION)
+    if live is None or version is None:
+        return Offers()
+    return offered(console.sources.updates(version), live)
+
+
 async def _version(account: Account) -> Object | None:
     found: Object | None = (await account.objects(VERSION)).get(Key("", "version"))
     return found
 
 
-async def _fragments(console: Console, account: Account, payloads: Payloads) -> Fragments:
+async def _fragments(console: Console, account: Account, payloads: ReadPayloads) -> Fragments:
     made = console.templates
     live = await _version(account)
     progress = await release_progress(account)
@@ -240,21 +210,33 @@ async def _optional(account: Account, selected: Selected) -> Any:
 
 
 async def _start(request: web.Request) -> web.StreamResponse:
-    session = request[SESSION]
+    session, sources = request[SESSION], request.app[CONSOLE].sources
     form = await form_of(request)
     wanted = form.get("version", "")
     client = session.account.client
     live = await client.get(CLUSTER_VERSIONS.plain, "version")
-    if wanted not in {one.version for one in offered(live)}:
+    try:
+        view = sources.updates(typed(live, ClusterVersion))
+    except msgspec.ValidationError as error:
+        raise BadForm(422, f"the ClusterVersion cannot be read: {error}") from None
+    offers = offered(view, live)
+    update = next((one for one in offers.updates if one.version == wanted), None)
+    if update is None:
         raise BadForm(400, "this version is not among the updates of this cluster")
     if form.get("sure") != "yes":
         raise BadForm(400, "confirm that the cluster is to be updated")
-    meta = live["metadata"]
+    if missing := unaccepted(update, form):
+        raise BadForm(
+            400,
+            f"{wanted} is not recommended for this cluster; to update to it all the same, accept "
+            f"its risks: {', '.join(missing)}",
+        )
     # With the version that was read: what is started is what was offered.
-    patch = {
-        "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
-        "spec": {"desiredUpdate": {"version": wanted, "image": None, "force": None}},
-    }
+    patch = {"metadata": fence(live), **sources.update_patch(wanted)}
     await client.patch(CLUSTER_VERSIONS.plain, "version", patch, field_manager=FIELD_MANAGER)
-    session.say(f"The update to {wanted} is requested. This page follows it.")
+    risks = ", ".join(risk.name for risk in update.risks)
+    session.say(
+        f"The update to {wanted} is requested{f', with its risks: {risks}' if risks else ''}. "
+        "This page follows it."
+    )
     return see("/release")

@@ -11,10 +11,18 @@ from quarterdeck.api.operators_v1alpha1 import (
     CLUSTER_SERVICE_VERSIONS,
     INSTALL_PLANS,
     SUBSCRIPTIONS,
+    UPGRADE_WARNING,
 )
-from quarterdeck.console.account import Account, Action, Selected, Unreadable
+from quarterdeck.console.account import Account, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.changes import is_resource_version
+from quarterdeck.console.pages.install_plans import (
+    WaitingPlan,
+    WaitingUpdate,
+    next_version,
+    upgrade_warning,
+    waiting_plan,
+)
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.page import (
     FIELD_MANAGER,
@@ -28,7 +36,9 @@ from quarterdeck.console.pages.page import (
     see,
 )
 from quarterdeck.console.pages.progress import conditions_in
+from quarterdeck.console.pages.renderings import origins, shown_entries, shown_value
 from quarterdeck.console.render import fragment
+from quarterdeck.console.rights import RIGHT_LIFETIME, Action
 from quarterdeck.console.security import BadForm
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.kube import KubeError
@@ -36,6 +46,7 @@ from quarterdeck.kube import KubeError
 ALL = Selected(resource=SUBSCRIPTIONS.plain)
 PLANS = INSTALL_PLANS.plain
 VERSIONS = CLUSTER_SERVICE_VERSIONS.plain
+MAX_NEXT_VERSIONS = 100
 
 
 class SubscriptionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,69 +84,6 @@ def subscription_row(subscription: Object) -> SubscriptionRow:
         ),
         entries=len(spec.get("config") or ()),
     )
-
-
-class WaitingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """An InstallPlan that waits for an approval."""
-
-    name: str
-    uid: str
-    version: str
-    csv: str
-    replaces: str
-
-
-def waiting_plan(plan: Object | None) -> WaitingPlan | None:
-    """The plan if it waits for an approval. Pure."""
-    spec = (plan or {}).get("spec") or {}
-    if plan is None or spec.get("approved"):
-        return None
-    return WaitingPlan(
-        name=plan["metadata"]["name"],
-        uid=plan["metadata"]["uid"],
-        version=plan["metadata"]["resourceVersion"],
-        csv=", ".join(map(str, spec.get("clusterServiceVersionNames") or ())),
-        replaces=str(spec.get("replaces") or ""),
-    )
-
-
-def shown_entries(subscription: Object, rendering: Object | None) -> list[Object]:
-    """The config entries, with the Deployments that each applies to. Pure."""
-    found = []
-    for index, entry in enumerate((subscription.get("spec") or {}).get("config") or ()):
-        matches = [
-            one["deployment"]["metadata"]["name"]
-            for one in (rendering or {}).get("deployments") or ()
-            if index in one["entries"]
-        ]
-        fields = [name for name in entry if name not in ("selector", "deployments")]
-        found.append(
-            {
-                "source": f"config[{index}]",
-                "selector": entry.get("selector") or {},
-                "names": entry.get("deployments") or [],
-                "fields": fields,
-                "matches": matches,
-            }
-        )
-    return found
-
-
-def origins(rendering: Object | None) -> list[tuple[str, list[Object]]]:
-    """For each Deployment the fields that do not come from its version, then those that do."""
-    return [
-        (
-            one["deployment"]["metadata"]["name"],
-            sorted(one["origins"], key=lambda origin: origin["source"] == "CSV"),
-        )
-        for one in (rendering or {}).get("deployments") or ()
-    ]
-
-
-def shown_value(value: Any) -> str:
-    """A value in one line."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def routes() -> list[web.RouteDef]:
@@ -185,18 +133,13 @@ async def _page(request: web.Request) -> LivePage:
 
     async def extra() -> Mapping[str, Any]:
         found = (await account.objects(ALL)).get(key)
-        reference = ((found or {}).get("status") or {}).get("installPlanRef") or {}
-        plan = None
-        if reference.get("name"):
-            plan = await account.find(PLANS, reference["name"], key.namespace)
         approve = Action(verb="patch", resource=PLANS, namespace=key.namespace)
         return {
             "key": key,
-            "plan": waiting_plan(plan),
+            "plan": await _plan(account, found),
             "may": await rights(account, approve=approve),
         }
 
-    within = {"namespace": key.namespace}
     return LivePage(
         path=quoted("subscriptions", key.namespace, key.name),
         title=key.name,
@@ -204,8 +147,8 @@ async def _page(request: web.Request) -> LivePage:
         selections=(
             OPERATORS,
             ALL,
-            Selected(resource=PLANS, **within),
-            Selected(resource=VERSIONS, **within),
+            Selected(resource=PLANS, namespace=key.namespace),
+            Selected(resource=VERSIONS, namespace=key.namespace),
         ),
         fragments=lambda: _fragments(console, account, key),
         extra=extra,
@@ -221,12 +164,26 @@ async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
     rendering, why = await _rendering(console, account, key)
     made = console.templates
     row = subscription_row(found) if found else None
+    following = await _next_version(console, account, key, found)
+    # What the next version breaks has a place of its own.
+    problems = [
+        one
+        for one in (row.problems if row else ())
+        if following is None or not one.startswith(f"{UPGRADE_WARNING}:")
+    ]
     return {
         "subscription-head": fragment(made, "_subscription_head.html", key=key, row=row),
+        "subscription-next": fragment(
+            made,
+            "_subscription_next.html",
+            plan=await _plan(account, found),
+            next=following,
+            shown_value=shown_value,
+        ),
         "subscription": fragment(
             made,
             "_subscription.html",
-            row=row,
+            problems=problems,
             entries=shown_entries(found or {}, rendering),
             origins=origins(rendering),
             faults=(rendering or {}).get("faults") or [],
@@ -235,6 +192,45 @@ async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
         ),
         **(await navigation_fragment(console, account)),
     }
+
+
+async def _plan(account: Account, subscription: Object | None) -> WaitingPlan | None:
+    """The InstallPlan of a Subscription, if it waits for an approval."""
+    reference = ((subscription or {}).get("status") or {}).get("installPlanRef") or {}
+    if subscription is None or not reference.get("name"):
+        return None
+    namespace = subscription["metadata"]["namespace"]
+    try:
+        plans = await account.objects(Selected(resource=PLANS, namespace=namespace))
+    except Unreadable:
+        return None
+    return waiting_plan(plans.get(Key(namespace, reference["name"])))
+
+
+async def _next_version(
+    console: Console, account: Account, key: Key, subscription: Object | None
+) -> WaitingUpdate | None:
+    """What the update that waits changes and breaks; None if none waits."""
+    plan = await _plan(account, subscription)
+    if plan is None or subscription is None:
+        return None
+    told = upgrade_warning(subscription)
+    # The catalog has to be read for it: not at each change, and again before a right is outdated.
+    state = (key, plan.uid, plan.version, subscription["metadata"].get("generation"))
+    now = console.clock()
+    known: tuple[float, WaitingUpdate] | None = account.next_versions.get(state)
+    if known is not None and now - known[0] < RIGHT_LIFETIME:
+        return known[1]
+    async with console.comparing:
+        try:
+            found = await console.sources.next_version(account.client, key.namespace, key.name)
+        except KubeError as error:
+            found = {"why": str(error)}
+    made = next_version(found, told)
+    if len(account.next_versions) >= MAX_NEXT_VERSIONS:
+        account.next_versions.clear()
+    account.next_versions[state] = (now, made)
+    return made
 
 
 async def _rendering(console: Console, account: Account, key: Key) -> tuple[Object | None, str]:

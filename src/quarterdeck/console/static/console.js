@@ -12,6 +12,25 @@
       const text = Math.floor(past / size) + unit;
       if (time.textContent !== text) time.textContent = text;
     }
+    // Waits: how long it is until then, and how much of the wait has passed.
+    for (const time of root.querySelectorAll("time[data-left]")) {
+      const left = Math.round((Date.parse(time.dateTime) - Date.now() - skew) / 1000);
+      const text = left >= 1 ? "in " + duration(left) : "now";
+      if (time.textContent !== text) time.textContent = text;
+    }
+    for (const bar of root.querySelectorAll("progress[data-from]")) {
+      const from = Date.parse(bar.dataset.from), until = Date.parse(bar.dataset.until);
+      bar.value = Math.min(1000, Math.max(0, 1000 * (Date.now() + skew - from) / (until - from)));
+    }
+  };
+  const duration = (seconds) => {
+    const parts = [];
+    for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]]) {
+      const count = Math.floor(seconds / size);
+      seconds -= count * size;
+      if (count || (unit === "s" && !parts.length)) parts.push(count + unit);
+    }
+    return parts.slice(0, 2).join("");
   };
   // The server's clock decides: the age that it rendered tells how far ours is off.
   let skew = 0;
@@ -22,6 +41,8 @@
     const ours = Date.now() - Date.parse(first.dateTime), low = count * size;
     if (size && (ours < low - 5000 || ours > low + size + 5000)) skew = low + size / 2 - ours;
   }
+  // A page with a wait counts its seconds.
+  setInterval(() => { if (document.querySelector("time[data-left]")) showAges(document); }, 1000);
   setInterval(() => showAges(document), 5000);
 
   // Copying a command.
