@@ -3,7 +3,8 @@
 It is made aside and moved into place when it is complete, so an interrupted set-up leaves what was
 there. One set-up works at a time in a clone; others wait for it. What an environment was made from
 is written into it: when that no longer holds, because the requirements changed, the clone was moved
-or copied, or its Python is gone, it is made again.
+or copied, or its Python is gone, it is made again. With --this-python (`make PYTHON=...`) it is
+made again if it has another Python, too.
 """
 
 import sys
@@ -47,7 +48,12 @@ def noted(environment: Path) -> dict[str, str]:
     return note if (environment / "bin" / "python").exists() else {}
 
 
-def make(environment: Path, locked: int) -> None:
+def is_sound(was: dict[str, str], wanted: dict[str, str], python: str = "") -> bool:
+    """Whether an environment with this note can stay; with this Python, if one is named."""
+    return was == wanted and python in ("", was["python"])
+
+
+def make(environment: Path, locked: int, python: str = "") -> None:
     """Make the environment aside, and move it into place."""
     was, wanted = noted(environment), recipe(environment)
     aside = environment.with_name(f"{environment.name}.new")
@@ -57,13 +63,13 @@ def make(environment: Path, locked: int) -> None:
     if was and was["place"] != wanted["place"]:
         print(f"{environment.name} was made for {was['place']}: this directory was moved or copied")
     print(f"setting up {environment.name}", flush=True)
-    if was | {"inputs": ""} == wanted | {"inputs": ""}:
+    if is_sound(was | {"inputs": ""}, wanted | {"inputs": ""}, python):
         # Only the requirements differ: most of it can stay.
         shutil.copytree(environment, aside, symlinks=True)
     else:
         _run(locked, sys.executable, "-m", "venv", str(aside))
-    python = str(aside / "bin" / "python")
-    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    its_python = str(aside / "bin" / "python")
+    pip = (its_python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     _run(locked, *pip, "--require-hashes", "-r", "requirements/dev.txt")
     _run(locked, *pip, "--no-deps", "--no-build-isolation", "-e", ".")
     _rename_inside(aside, environment)
@@ -75,9 +81,9 @@ def make(environment: Path, locked: int) -> None:
     _remove(old)
 
 
-def main(environment: Path) -> int:
+def main(environment: Path, python: str = "") -> int:
     """Return when the environment is there; the exit code."""
-    if noted(environment) == recipe(environment):
+    if is_sound(noted(environment), recipe(environment), python):
         return 0
     # On the directory itself: no file has to be made for it, and it stays the same when moved.
     # Programs that are started inherit it, so that one that outlives this process keeps it too.
@@ -87,10 +93,10 @@ def main(environment: Path) -> int:
     except BlockingIOError:
         print("another set-up is at work here; waiting for it", flush=True)
         fcntl.flock(locked, fcntl.LOCK_EX)
-    if noted(environment) == recipe(environment):
+    if is_sound(noted(environment), recipe(environment), python):
         return 0
     _run(locked, str(ROOT / "scripts" / "system-packages"))
-    make(environment, locked)
+    make(environment, locked, python)
     return 0
 
 
@@ -129,7 +135,9 @@ if __name__ == "__main__":
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _stop)
     try:
-        sys.exit(main(ROOT / (sys.argv[1] if sys.argv[1:] else ".venv")))
+        named = str(Path(sys.executable).resolve()) if "--this-python" in sys.argv else ""
+        places = [word for word in sys.argv[1:] if not word.startswith("--")]
+        sys.exit(main(ROOT / (places[0] if places else ".venv"), named))
     except KeyboardInterrupt as stop:
         print("set-up stopped; the next `make` begins it again", file=sys.stderr)
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))

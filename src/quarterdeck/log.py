@@ -6,8 +6,8 @@ attribute reads, so a hot path may have it. Lines go to standard error, as text 
 for machines. Never log the data of a Secret, a token or a private key.
 
 structlog renders text for people, and the lines of libraries. It is imported at the first such
-line, not with this module: it imports rich, which takes longer than connecting to the API server.
-An operator in a cluster writes JSON, and does not need it.
+line, not with this module: it takes longer than connecting to the API server. An operator in a
+cluster writes JSON, and does not need it.
 """
 
 import logging
@@ -72,6 +72,7 @@ class _LibraryFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._formatter is None:
+            _import_structlog()
             from structlog import stdlib
 
             fmt, colours = self._style_of_ours
@@ -196,9 +197,28 @@ def _add_traceback(_logger: Any, _method: str, line: Any) -> Any:
     return line
 
 
+def _import_structlog() -> None:
+    """Import structlog without rich, which would take twice as long as the rest.
+
+    It imports rich for tracebacks, if it can; ours are texts already.
+    """
+    if "structlog" in sys.modules:
+        return
+    modules: dict[str, Any] = sys.modules
+    rich = modules.get("rich")
+    modules["rich"] = None
+    try:
+        import structlog.dev  # noqa: F401
+    finally:
+        del modules["rich"]
+        if rich is not None:
+            modules["rich"] = rich
+
+
 def _renderer(fmt: LogFormat, *, colours: bool) -> "Processor":
     """The processor that renders the fields of a line."""
     if fmt == "text":
+        _import_structlog()
         from structlog.dev import ConsoleRenderer
 
         console = ConsoleRenderer(colors=colours)

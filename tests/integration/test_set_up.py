@@ -3,6 +3,7 @@
 On a small clone, whose package builds itself and can be made to wait while it does.
 """
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -168,6 +169,21 @@ def test_a_set_up_never_leaves_a_broken_environment(clone: Clone) -> None:
     assert clone.program() == str(moved / ".venv")
     assert not (moved / ".venv.new").exists()
     assert not (moved / ".venv.old").exists()
+
+
+def test_a_python_that_is_named_replaces_another_one() -> None:
+    """And without a name, whichever Python runs the set-up, the environment stays."""
+    found = importlib.util.spec_from_file_location("set_up", ROOT / "scripts/set_up.py")
+    assert found is not None
+    assert found.loader is not None
+    set_up = importlib.util.module_from_spec(found)
+    found.loader.exec_module(set_up)
+    note = {"place": "/clone/.venv", "python": "/usr/bin/python3.11", "inputs": "0"}
+    assert set_up.is_sound(note, note)
+    assert set_up.is_sound(note, note, "/usr/bin/python3.11")
+    assert not set_up.is_sound(note, note, "/usr/bin/python3.13")
+    assert not set_up.is_sound({}, note)
+    assert not set_up.is_sound({}, note, "/usr/bin/python3.13")
 
 
 def test_packages_are_not_started_also_after_an_interrupted_installation(tmp_path: Path) -> None:

@@ -131,3 +131,23 @@ def test_text_is_for_people() -> None:
     assert "deployment applied" in line
     assert "deployment=ns/x" in line
     assert "\x1b" not in line
+
+
+def test_text_is_written_without_rich_and_rich_can_be_used_all_the_same() -> None:
+    """structlog would import it for tracebacks; ours are texts, and look as without it."""
+    script = (
+        "import sys\n"
+        "from quarterdeck.log import configure, get_logger\n"
+        "configure(fmt='text')\n"
+        "try:\n"
+        "    raise ValueError('odd')\n"
+        "except ValueError:\n"
+        "    get_logger('x').exception('failed')\n"
+        "assert not [name for name in sys.modules if name.startswith('rich')]\n"
+        "import rich.console\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ValueError: odd" in done.stderr

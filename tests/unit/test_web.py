@@ -1,7 +1,7 @@
 """Addresses of servers outside: origins, redirects, proxies, and what messages show of them."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -47,11 +47,16 @@ def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,.internal.test")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,.internal.test,10.0.0.0/8,p.test:5000")
     assert proxy_for("https://r.test/v2/") == "http://proxy.test:3128"
     assert proxy_for("http://r.test/") is None
     assert proxy_for("https://127.0.0.1:5000/v2/") is None
     assert proxy_for("https://r.internal.test/") is None
+    assert proxy_for("https://10.1.2.3/v2/") is None
+    assert proxy_for("https://p.test:5000/v2/") is None
+    assert proxy_for("https://p.test/v2/") == "http://proxy.test:3128"
+    monkeypatch.setenv("https_proxy", "proxy.test:3128")
+    assert proxy_for("https://r.test/v2/") == "http://proxy.test:3128"
 
 
 @pytest.mark.parametrize("to", ["https://h.test:99999/", "https://[bad/", "//h.test:x/"])
@@ -101,7 +106,9 @@ async def test_the_password_of_a_proxy_is_not_told(
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
     async with Web() as web:
-        with pytest.raises(WebError, match="no connection: status 407 Pay first") as seen:
+        with pytest.raises(
+            WebError, match="the proxy refuses the connection: status 407 Pay first"
+        ) as seen:
             async with web.request("GET", "https://r.test/a?token=secret"):
                 pass
     assert "pass-word" not in seen.value.message
@@ -118,7 +125,8 @@ async def test_an_address_that_cannot_be_asked_is_not_told() -> None:
 
 async def test_a_redirect_to_nowhere_ends_neither_the_task_nor_the_graph(server: str) -> None:
     """A fault of a service, and one of ours, are told in the news."""
-    retriever = GraphRetriever(timedelta(minutes=1), "")
+    minute = timedelta(minutes=1)
+    retriever = GraphRetriever(minute, lambda: "", minute, lambda: datetime.now(UTC))
     query = GraphQuery(
         upstream=f"http://{server}/graph", channel="stable", version="1.0.0", cluster_id=""
     )

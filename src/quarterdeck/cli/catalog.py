@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, Output, output_option, show, table
 
 if TYPE_CHECKING:
-    from quarterdeck.operators.subscriptions.catalog.model import Finding, Loaded
+    from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding, LoadedCatalog
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def catalog() -> None:
     """Make and check catalogs of operators, without a cluster."""
 
@@ -42,14 +43,14 @@ def build(directories: tuple[Path, ...], to: Path, output: Output) -> None:
         read_bundle,
     )
     from quarterdeck.operators.subscriptions.catalog.load import load
-    from quarterdeck.operators.subscriptions.catalog.model import Finding
+    from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 
     if to.exists() and any(to.iterdir()):
         raise CommandFailed(f"{to} is not empty; name a new directory")
     read = [read_bundle(directory) for directory in bundle_directories(directories)]
-    if refused := [one for one in read if isinstance(one, Finding)]:
+    if refused := [one for one in read if isinstance(one, CatalogFinding)]:
         raise CommandFailed(str(refused[0]))
-    entries = catalog_entries([one for one in read if not isinstance(one, Finding)])
+    entries = catalog_entries([one for one in read if not isinstance(one, CatalogFinding)])
     texts = {
         name: "".join(json.dumps(entry, indent=1) + "\n" for entry in found)
         for name, found in entries.items()
@@ -76,7 +77,7 @@ def lint(directory: Path, output: Output) -> None:
     _show(load(directory_files(directory)), output)
 
 
-def _show(loaded: "Loaded", output: Output) -> None:
+def _show(loaded: "LoadedCatalog", output: Output) -> None:
     from quarterdeck.operators.subscriptions.catalog.installable import (
         NotInstallable,
         installable,
@@ -122,7 +123,7 @@ def _converted(conversions: tuple[str, ...]) -> str:
     return f"converted: {'; '.join(conversions)}" if conversions else ""
 
 
-def _finding(finding: "Finding") -> dict[str, str]:
+def _finding(finding: "CatalogFinding") -> dict[str, str]:
     return {
         "severity": "error" if finding.error else "warning",
         "file": finding.file,

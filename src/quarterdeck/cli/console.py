@@ -1,6 +1,7 @@
 """`quarterdeck console`: serve the web console."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -82,7 +83,15 @@ def console(
             connection = in_cluster(os.environ, identified=False)
         else:
             connection = connect(kubeconfig, context, os.environ)
-        asyncio.run(_serve(settings, connection, tls, one_time_link, until_input_ends))
+        try:
+            asyncio.run(_serve(settings, connection, tls, one_time_link, until_input_ends))
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
+                raise
+            where, why = f"{settings.address}:{settings.port}", os.strerror(error.errno)
+            raise CommandFailed(
+                f"{where}: {why}; choose others with --address and --port"
+            ) from None
 
 
 def _settings(options: dict[str, Any]) -> "tuple[Settings, ssl.SSLContext | None]":

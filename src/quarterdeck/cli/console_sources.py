@@ -1,5 +1,6 @@
 """The functions of the operators' packages that the console uses: it does not import them."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,9 +16,11 @@ from quarterdeck.operators.cluster_version.log_level.request import (
     level_patch,
     level_view,
 )
+from quarterdeck.operators.cluster_version.version.update_view import update_patch, update_view
 from quarterdeck.operators.ingress import inspect as ingress
 from quarterdeck.operators.staleness import inspect as staleness
 from quarterdeck.operators.subscriptions import inspect as subscriptions
+from quarterdeck.operators.subscriptions.next_version import next_version
 from quarterdeck.operators.subscriptions.render import CannotRender
 
 
@@ -25,11 +28,15 @@ def sources() -> Sources:
     """The functions, with their answers as plain data."""
     return Sources(
         staleness=_staleness,
-        keeps_upgradeable_false=lambda client: staleness.UpgradeableRule(client).keep(),
+        leases=staleness.lease_keys,
+        keeps_upgradeable_false=staleness.keeps_upgradeable_false,
+        updates=lambda version: _plain(update_view(version)),
+        update_patch=lambda version: update_patch(version, "", force=False),
         log_level=_log_level,
         log_level_patch=_log_level_patch,
         ingress=_ingress,
         subscription=_subscription,
+        next_version=_next_version,
     )
 
 
@@ -37,8 +44,17 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-async def _staleness(client: Client, name: str) -> Object:
-    found: Object = _plain(await staleness.explain(client, name, None, None))
+def _staleness(
+    cluster_operator: Object,
+    settings: Object | None,
+    unread: str,
+    leases: Sequence[Object],
+    now: datetime,
+) -> Object:
+    inputs = staleness.Inputs(
+        cluster_operator=cluster_operator, settings=settings, unread=unread, leases=leases
+    )
+    found: Object = _plain(staleness.explained(inputs, now))
     return found
 
 
@@ -62,6 +78,14 @@ async def _ingress(controller: IngressController, client: Client | None) -> Obje
 async def _subscription(client: Client, namespace: str, name: str) -> Object:
     try:
         found: Object = _plain(await subscriptions.installed_rendering(client, namespace, name))
+    except CannotRender as error:
+        return {"why": str(error)}
+    return found
+
+
+async def _next_version(client: Client, namespace: str, name: str) -> Object:
+    try:
+        found: Object = _plain(await next_version(client, namespace, name))
     except CannotRender as error:
         return {"why": str(error)}
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, show
 from quarterdeck.images.build import Built, Order, build_image, build_tree
 from quarterdeck.images.contents import Kind
@@ -13,7 +14,7 @@ from quarterdeck.images.errors import BuildError
 from quarterdeck.images.python_files import source_directory
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def image() -> None:
     """Build the images of Quarterdeck, without Docker and without a registry."""
 

@@ -13,8 +13,10 @@ import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.ingress_logs import logs
 from quarterdeck.cli.output import CommandFailed, Output, output_option, show
+from quarterdeck.terminal import visible
 
 if TYPE_CHECKING:
     from quarterdeck.api.operator_v1 import IngressController
@@ -26,7 +28,7 @@ NEEDED_TO_READ = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def ingress() -> None:
     """Explain IngressControllers and their access logs."""
 
@@ -110,13 +112,20 @@ def _of_cluster(
 
 
 def read_controller(path: Path) -> "IngressController":
-    """The only IngressController in a file; other objects in it are ignored."""
+    """The only IngressController in a file; other objects in it are ignored.
+
+    Standard error names the fields that do not exist.
+    """
+    from quarterdeck.api.definition import root_schema
     from quarterdeck.api.operator_v1 import INGRESS_CONTROLLERS, IngressController
+    from quarterdeck.api.unknown_fields import unknown_fields
     from quarterdeck.strict_yaml import Refusal, decode_yaml
 
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise CommandFailed(f"{path}: {error}") from None
     documents = list(decode_yaml(text))
     for one in documents:
@@ -133,6 +142,8 @@ def read_controller(path: Path) -> "IngressController":
     if len(found) != 1:
         kind = f"{INGRESS_CONTROLLERS.kind} of {INGRESS_CONTROLLERS.api_version}"
         raise CommandFailed(f"{path} has {len(found)} objects {kind}; give a file with one")
+    for told in unknown_fields(found[0], root_schema(INGRESS_CONTROLLERS)):
+        click.echo(f"warning: {visible(told)}", err=True)
     try:
         # Through JSON: a typed object keeps its managedFields as raw JSON.
         return msgspec.json.decode(msgspec.json.encode(found[0]), type=IngressController)

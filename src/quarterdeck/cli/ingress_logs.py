@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Form = Literal["columns", "json", "raw"]
 
 HEADER = (
-    "TIME                      CLIENT                 CODE     BYTES       TIME  BACKEND  REQUEST"
+    "TIME                      CLIENT                 CODE     BYTES       TOOK  BACKEND  REQUEST"
 )
 NEEDED_TO_READ = (
     "it takes the right to list pods and to get pods/log in the namespace openshift-ingress"
@@ -57,11 +57,14 @@ def logs(name: str, follow: bool, output: Form, ask: Callable[..., Any]) -> None
     async def question(client: "Client") -> None:
         show = _Shown(output)
         if not follow:
-            for line in await present_lines(client, name):
+            lines = await present_lines(client, name)
+            for line in lines:
                 show(line)
+            if not lines:
+                _note("there is no access line yet; --follow waits for new ones")
             return
-        async with aclosing(follow_lines(client, name, _note)) as lines:
-            async for line in lines:
+        async with aclosing(follow_lines(client, name, _note)) as new:
+            async for line in new:
                 show(line)
                 # Somebody waits for it, perhaps at the other end of a pipe.
                 sys.stdout.flush()

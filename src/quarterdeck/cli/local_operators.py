@@ -67,7 +67,8 @@ def _names() -> click.Option:
         ["--operator", "names"],
         type=OperatorName(installed(), names),
         multiple=True,
-        help="Also run this operator; you can give the option several times.",
+        metavar="NAME",
+        help=f"Also run this operator: {', '.join(names)}. You can give the option several times.",
     )
 
 

@@ -11,6 +11,7 @@ from quarterdeck import __version__
 from quarterdeck.cli.cluster import COLUMNS, LocalCluster, pasteable
 from quarterdeck.cli.output import table
 from quarterdeck.localcluster.binaries import ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION
+from quarterdeck.localcluster.real_nodes.addresses import REGISTRY
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import ClusterStatus
 
@@ -24,7 +25,13 @@ TRY = (
 )
 """kubectl commands for a new user, and what they show."""
 
-_VERSIONS = {"etcd": ETCD_VERSION, "kwok": KWOK_VERSION, "this-machine": __version__}
+_VERSIONS = {
+    "etcd": ETCD_VERSION,
+    "kwok": KWOK_VERSION,
+    "this-machine": __version__,
+    "host-access": __version__,
+    "registry": "-",  # the distribution's own
+}
 
 
 def exit_code(status: ClusterStatus | None) -> int:
@@ -50,6 +57,8 @@ def as_data(
         "url": status.url,
         "kubeconfig": status.kubeconfig,
         "since": datetime.fromtimestamp(status.since, UTC).isoformat(timespec="seconds"),
+        **({"registry": status.registry} if status.registry else {}),
+        **({"auditLog": status.audit_log} if status.audit_log else {}),
         "supervisor": {"pid": status.supervisor.pid, "foreground": status.foreground},
         "components": [
             {
@@ -98,8 +107,9 @@ def as_text(
         f"{_coloured(status.phase)}{f' ({status.step})' if status.step else ''}: {status.url}",
         f"state       {layout.root}",
         f"logs        {layout.log_of('COMPONENT')}",
+        *([f"audit log   {status.audit_log}"] if status.audit_log else []),
         f"supervisor  pid {status.supervisor.pid}",
-        f"to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
+        *_to_use("to use it", status),
     ]
     if not has_kubectl:
         lines.append(f"kubectl     {cluster.command('kubectl')}")
@@ -112,20 +122,39 @@ def summary(status: ClusterStatus, state: str, cluster: LocalCluster) -> str:
         f"Kubernetes {KUBERNETES_VERSION} is {state} at {status.url}",
         *_wrapped("  it runs     ", ", ".join(one.name for one in status.components)),
         f"  kubeconfig  {status.kubeconfig}",
-        f"  to use it   export KUBECONFIG={shlex.quote(status.kubeconfig)}",
+        *_to_use("  to use it", status),
         f"  to stop it  {cluster.command('down')}",
+        *_registry(status, Layout(cluster.state)),
         "",
         "Try:",
     ]
-    for what, words in TRY:
+    # Beside real nodes the cluster is empty, and the simulated node has a taint.
+    for what, words in TRY[:1] if status.registry else TRY:
         command = cluster.words("kubectl", *words.split())
         lines += [f"  # {what}", pasteable(command, indent=2)]
     return "\n".join(lines)
 
 
+def _registry(status: ClusterStatus, layout: Layout) -> list[str]:
+    """Where images are pushed to and pulled from, beside real nodes."""
+    if not status.registry:
+        return []
+    return [
+        f"  push to     {status.registry} (authority: {layout.pki / 'ca.crt'})",
+        f"  pull from   {REGISTRY}",
+    ]
+
+
 def version_of(component: str) -> str:
     """The pinned version of a component."""
     return _VERSIONS.get(component, KUBERNETES_VERSION)
+
+
+def _to_use(label: str, status: ClusterStatus) -> list[str]:
+    """The command that points kubectl to the cluster; on a line of its own if it is long."""
+    command = f"export KUBECONFIG={shlex.quote(status.kubeconfig)}"
+    line = f"{label}   {command}"
+    return [line] if len(line) <= COLUMNS else [label, f"  {command}"]
 
 
 def _wrapped(label: str, text: str) -> list[str]:

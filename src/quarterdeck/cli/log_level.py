@@ -13,6 +13,7 @@ import msgspec
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.cluster import with_kubectl
 from quarterdeck.cli.durations import Duration
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import Output, errors_in_one_line, output_option, readable, show, table
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ hosted_option = click.option(
 )
 
 
-@click.group(name="log-level")
+@click.group(cls=CommandGroup, name="log-level")
 def log_level() -> None:
     """Show or change the log level of the cluster version operator."""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from quarterdeck import __version__
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.terminal import wants_colours
 
 COMMANDS = {
@@ -20,6 +21,7 @@ COMMANDS = {
     "handover": "quarterdeck.cli.handover:handover",
     "image": "quarterdeck.cli.image:image",
     "ingress": "quarterdeck.cli.ingress:ingress",
+    "install": "quarterdeck.cli.install:install",
     "local": "quarterdeck.cli.local:local",
     "log-level": "quarterdeck.cli.log_level:log_level",
     "new": "quarterdeck.cli.new:new",
@@ -30,6 +32,7 @@ COMMANDS = {
     "run": "quarterdeck.cli.run:run",
     "staleness": "quarterdeck.cli.staleness:staleness",
     "subscription": "quarterdeck.cli.subscription:subscription",
+    "uninstall": "quarterdeck.cli.uninstall:uninstall",
     "update": "quarterdeck.cli.update:update",
 }
 """The `module:command` of each subcommand; a module is imported when its command is used."""
@@ -41,6 +44,7 @@ SUMMARIES = {
     "handover": "Show who manages metal3, and simulate the updates that hand it over.",
     "image": "Build the images of Quarterdeck, without Docker and without a registry.",
     "ingress": "Explain IngressControllers and their access logs.",
+    "install": "Put Quarterdeck into the cluster of the current kubeconfig.",
     "local": "Run a real Kubernetes control plane on this machine.",
     "log-level": "Show or change the log level of the cluster version operator.",
     "new": "Write the files of a new project.",
@@ -51,6 +55,7 @@ SUMMARIES = {
     "run": "Run operators until stopped.",
     "staleness": "Show whether a cluster operator still updates its conditions.",
     "subscription": "Show what Subscriptions install and configure; approve their updates.",
+    "uninstall": "Take Quarterdeck out of the cluster of the current kubeconfig.",
     "update": "Show the cluster's version and the updates there are, or update to VERSION.",
 }
 """The first sentence of each command's help, so that `--help` need not import all modules."""
@@ -60,7 +65,7 @@ _UNSET = re.compile(r"\$\([A-Za-z_][A-Za-z0-9_]*\)")
 _KLOG = re.compile(r"^--?v=(\d+)$")
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -75,10 +80,18 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of subcommands, without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """The first sentence of a subcommand's help, without an import."""
+        return SUMMARIES[name]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand; an error has the names that are written alike, as in other groups."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import errors_in_one_line
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def new() -> None:
     """Write the files of a new project."""
 
@@ -37,12 +38,14 @@ def operator(name: str, kind: str, plural: str, group: str, directory: Path | No
 
     It has a kind, a controller, tests, and a Makefile with `make up` and `make test`.
     """
+    from quarterdeck.delivery.registry import OWN, installed
     from quarterdeck.scaffold.names import InvalidNameError, names_for
     from quarterdeck.scaffold.source import requirement
     from quarterdeck.scaffold.write import NotEmptyError, project_files, write_project
 
     with errors_in_one_line(InvalidNameError, NotEmptyError, OSError):
-        names = names_for(name, kind, plural, group)
+        own = [declared.name for declared in installed().of(OWN)]
+        names = names_for(name, kind, plural, group, own)
         place = directory or Path(names.distribution)
         project = project_files(names, requirement())
         write_project(place, project)

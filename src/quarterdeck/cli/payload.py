@@ -13,6 +13,7 @@ import click
 
 from quarterdeck.api.config_v1 import ComponentOverride
 from quarterdeck.cli import payload_text
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import (
     EXIT_CANNOT,
     CommandFailed,
@@ -63,7 +64,7 @@ directories_argument = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def payload() -> None:
     """Check the manifests of a release, without a cluster.
 
@@ -86,7 +87,8 @@ def observed_options(command: Callable[..., None]) -> Callable[..., None]:
         type=click.Choice(FEATURE_SETS),
         default=FEATURE_SETS[0],
         show_default=True,
-        help="The cluster's feature set.",
+        metavar="NAME",
+        help=f"The cluster's feature set: {', '.join(FEATURE_SETS)}.",
     )
     @click.option("--gate", "gates_on", multiple=True, help="Enable this feature gate.")
     @click.option("--no-gate", "gates_off", multiple=True, help="Disable this feature gate.")

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.image import source_date
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
 from quarterdeck.cli.release_registry import graph, push, read_from_registry, registry_options
@@ -34,7 +35,7 @@ from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.model import Platform
 from quarterdeck.oci.signature import load_private_key, sign, signature_image, signature_tag
 from quarterdeck.payload.images import is_image
-from quarterdeck.payload.model import PayloadError, ReleaseMetadata
+from quarterdeck.payload.model import Payload, PayloadError, ReleaseMetadata
 from quarterdeck.payload.releases import releases_in
 from quarterdeck.registry.reference import has_registry
 from quarterdeck.versions import parse_version
@@ -65,7 +66,7 @@ def _images(
     return images
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def release() -> None:
     """Build, sign, show and compare releases.
 
@@ -157,10 +158,18 @@ def build(
             platform=Platform(architecture=architecture(), os="linux"),
         )
         write_archive(archive, named, time=source_date())
+    if kept := _without_digest(loaded):
+        click.echo(f"nodes pull these images by the names that they have: {kept}", err=True)
     if base is None:
         click.echo("without --base, the cluster version operator cannot run from it", err=True)
     click.echo(f"{archive}: release {version}, {len(loaded.manifests)} manifests")
     click.echo(made.descriptor.digest)
+
+
+def _without_digest(loaded: Payload) -> str:
+    """The names of the images that the release does not name by a digest."""
+    listed = (pair for images in loaded.references.values() for pair in images.items())
+    return ", ".join(sorted({name for image, name in listed if not has_digest(image)}))
 
 
 @release.command(name="sign")
@@ -246,7 +255,8 @@ def read_release(target: str, pull_secret: str = "", registry_ca: str = "") -> R
     if has_registry(target):
         return read_from_registry(target, pull_secret, registry_ca)
     raise CommandFailed(
-        f"{target}: no such directory or archive, and no image with a registry before its name"
+        f"{target}: there is no such directory or archive; an image is named with its registry, as "
+        "registry.example.test/NAME:TAG"
     )
 
 

@@ -12,9 +12,12 @@ from typing import Any
 import click
 
 from quarterdeck import log as logs
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, errors_in_one_line
+from quarterdeck.cli.steps import Steps
 from quarterdeck.images.debian import architecture
 from quarterdeck.images.described import Origin, ReadRelease, read_directory
+from quarterdeck.localcluster.binaries.progress import size
 from quarterdeck.oci.archive import Archive
 from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.layers import Image
@@ -27,6 +30,7 @@ from quarterdeck.registry.push import push_image
 from quarterdeck.registry.reference import Reference, parse_reference
 from quarterdeck.registry.release_image import fetch_release
 from quarterdeck.registry.release_store import ReleaseStore
+from quarterdeck.terminal import visible
 from quarterdeck.update_graph.channels import ChannelInvalid, channel_graph, channels
 from quarterdeck.web import Web, WebError
 
@@ -59,15 +63,23 @@ def registry_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("target", metavar="REF")
 @registry_options
 def push(archive: Path, target: str, pull_secret: str, registry_ca: str) -> None:
-    """Push the image in ARCHIVE, a release or a signature, to a registry as REF.
+    """Push the image in ARCHIVE to a registry as REF.
 
-    The image's reference by its digest is printed.
+    ARCHIVE is what `image build`, `release build` or `release sign` wrote. The image's reference by
+    its digest is printed.
     """
+    with Steps() as step:
+        step(f"pushing {visible(str(archive))} ({size(archive.stat().st_size)})")
+        pushed = push_archive(archive, target, pull_secret, registry_ca)
+    click.echo(str(pushed))
+
+
+def push_archive(archive: Path, target: str, pull_secret: str, registry_ca: str) -> Reference:
+    """Push an archive, and return the image by its digest; CommandFailed if that fails."""
     with errors_in_one_line(*FAILURES), TemporaryDirectory(prefix="quarterdeck-push-") as scratch:
         reference = parse_reference(target)
         image = _archived(archive, Path(scratch))
-        pushed = asyncio.run(_push(reference, image, pull_secret, registry_ca))
-    click.echo(str(pushed))
+        return asyncio.run(_push(reference, image, pull_secret, registry_ca))
 
 
 async def _push(target: Reference, image: Image, pull_secret: str, ca_file: str) -> Reference:
@@ -103,11 +115,16 @@ def read_from_registry(target: str, pull_secret: str, registry_ca: str) -> ReadR
             found = await fetch_release(registry, parse_reference(target), store)
         return read_directory(found.directory, Origin(place=target, digest=found.digest))
 
-    with errors_in_one_line(*FAILURES), TemporaryDirectory(prefix="quarterdeck-fetch-") as scratch:
+    with (
+        errors_in_one_line(*FAILURES),
+        TemporaryDirectory(prefix="quarterdeck-fetch-") as scratch,
+        Steps() as step,
+    ):
+        step(f"fetching {visible(target)}")
         return asyncio.run(fetch(Path(scratch)))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def graph() -> None:
     """Serve channels of releases to clusters."""
 

@@ -36,6 +36,12 @@ log = logs.get_logger("router")
     is_flag=True,
     help="Let a backend have a loopback address.  [env var: ROUTER_ALLOW_LOOPBACK_BACKENDS]",
 )
+@click.option(
+    "--wait-for-end",
+    is_flag=True,
+    help="Route nothing; wait until the router of this pod has ended. The sidecar does this before "
+    "it stops, so that the last access lines arrive.",
+)
 @log_format_option
 @click.pass_context
 def router(
@@ -47,6 +53,7 @@ def router(
     state_dir: Path,
     allow_external_names: bool,
     allow_loopback_backends: bool,
+    wait_for_end: bool,
     log_format: logs.LogFormat,
 ) -> None:
     """Route traffic as the Ingress objects say, by HAProxy, until stopped.
@@ -54,6 +61,11 @@ def router(
     The ingress operator runs it in the pods of each IngressController. Access lines go where its
     environment says; its own log and HAProxy's notices go to its output.
     """
+    if wait_for_end:
+        from quarterdeck.router.wait_for_end import wait_until_ended
+
+        wait_until_ended()
+        return
     # Imported here, so that `quarterdeck --help` does not wait for the HTTP library.
     import asyncio
 

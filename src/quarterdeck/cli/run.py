@@ -8,12 +8,15 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quarterdeck import __version__
 from quarterdeck import log as logs
+from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.run_options import RunCommand, given_options
 from quarterdeck.delivery.registry import installed
 
@@ -35,11 +38,33 @@ log_format_option = click.option(
 """The option of every command that logs as a program in a pod."""
 
 
+def _chosen_namespaces(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The namespaces, each once; a usage error for what cannot name one."""
+    from quarterdeck.delivery.checks import check_label
+
+    if not any(given):
+        return ()  # As an empty variable gives it.
+    for name in given:
+        try:
+            check_label("--namespace", name)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; give the option once for each") from None
+    return tuple(dict.fromkeys(given))
+
+
 @click.command(cls=RunCommand)
 @click.option("--all", "everything", is_flag=True, help="Run all installed operators.")
 @click.option("--kubeconfig", type=click.Path(), help="Use this kubeconfig file.")
 @click.option("--context", help="Use this context of the kubeconfig.")
-@click.option("--namespace", default="", help="Watch only this namespace.")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    callback=_chosen_namespaces,
+    help="Watch only this namespace. Can be given several times.",
+)
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=False,
@@ -73,10 +98,18 @@ log_format_option = click.option(
     help="After how many seconds without a working watch an operator is not ready.",
 )
 @click.option(
+    "--renew-certificate",
+    "certificate_lifetime",
+    type=Duration(whole=True),
+    help="Ask for a new client certificate of this lifetime when half of that of the kubeconfig's "
+    "is over. The kubeconfig has to name one file that has certificate and key.",
+)
+@click.option(
     "--probe-address",
     default="127.0.0.1:8081",
     show_default=True,
-    help="The address of /healthz, /readyz and /metrics; with port 0, a free port.",
+    help="The address of /healthz, /readyz and /metrics; with port 0, a free port. `:8081` is on "
+    "all addresses, or on $POD_IP alone if that is a loopback address.",
 )
 @log_format_option
 @click.pass_context
@@ -88,13 +121,14 @@ def run(
     everything: bool,
     kubeconfig: str | None,
     context: str | None,
-    namespace: str,
+    namespaces: tuple[str, ...],
     leader_elect: bool,
     lease_namespace: str | None,
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
     watch_grace_period: float,
+    certificate_lifetime: timedelta | None,
     probe_address: str,
     log_format: logs.LogFormat,
     **_of_one_operator: Any,
@@ -118,10 +152,11 @@ def run(
         raise click.UsageError(str(error)) from error
     settings = ProcessSettings(
         identity=identity(os.environ),
-        namespace=namespace,
+        namespaces=namespaces,
         election=times if leader_elect else None,
         watch_grace_period=watch_grace_period,
-        probe_address=probe_address,
+        certificate_lifetime=certificate_lifetime,
+        probe_address=own_probe_address(probe_address, os.environ),
         release_version=release_version(os.environ),
     )
     logs.configure(verbosity=ctx.obj, fmt=log_format)
@@ -169,6 +204,21 @@ def identity(env: Mapping[str, str]) -> str:
     the Lease.
     """
     return f"{env.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def own_probe_address(address: str, env: Mapping[str, str]) -> str:
+    """The address with the pod's own as host if it names none and the pod shares a machine.
+
+    Pods that share a machine, as those of a local cluster do, have loopback addresses.
+    """
+    pod = env.get("POD_IP", "")
+    try:
+        shared = ip_address(pod).is_loopback
+    except ValueError:
+        return address
+    if not address.startswith(":") or not shared:
+        return address
+    return f"[{pod}]{address}" if ":" in pod else f"{pod}{address}"
 
 
 def release_version(env: Mapping[str, str]) -> str:

@@ -42,7 +42,9 @@ class RunCommand(click.Command):
             ["--operator", "names"],
             type=OperatorName(registry, registry.operators),
             multiple=True,
-            help="Run this operator; you can give the option several times.",
+            metavar="NAME",
+            help=f"Run this operator: {', '.join(registry.operators)}. You can give the option "
+            "several times.",
         )
         *own, help_option = super().get_params(ctx)
         theirs = [_as_click(option) for option in operator_options(registry, own_flags(own))]

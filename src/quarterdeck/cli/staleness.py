@@ -1,21 +1,27 @@
 """`quarterdeck staleness`: explains the checker's state of an operator, and probes an operator.
 
+It also prints what a checker needs that runs as a static pod.
 `operators.staleness` decides; `staleness_text` formats.
 """
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.durations import Duration
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, Output, output_option, show
+
+if TYPE_CHECKING:
+    from quarterdeck.api.meta import Object
+    from quarterdeck.delivery.declaration import Declaration
 
 MAX_NAME_LENGTH = 253
 """The most characters of a name; the API server refuses to read a long request path."""
@@ -44,7 +50,7 @@ def _a_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return value
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def staleness() -> None:
     """Show whether a cluster operator still updates its conditions."""
 
@@ -122,6 +128,70 @@ def probe(name: str, timeout: timedelta, ask: Callable[..., Any], output: Output
         lambda: answers_as_text(name, answers, seconds, outcome.aftermath),
     )
     sys.exit(0 if all(one.seconds is not None for one in answers) else 1)
+
+
+def _image(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """The option --image, which goes into a manifest; an invalid one ends the command."""
+    from quarterdeck.payload.images import is_image
+
+    if not is_image(value):
+        raise click.BadParameter(f"{value!r}: not an image reference")
+    return value
+
+
+image_option = click.option(
+    "--image",
+    required=True,
+    metavar="REF",
+    callback=_image,
+    help="The operators' image or a release image, best by its digest.",
+)
+
+
+@staleness.command("rights")
+def print_rights() -> None:
+    """Print the rights of the checker's static pods, to be applied once."""
+    from quarterdeck.delivery.installation import static_pod_rights
+
+    _print(static_pod_rights(_declared("staleness")))
+
+
+@staleness.command("static-pod")
+@image_option
+def print_static_pod(image: str) -> None:
+    """Print the checker's static pod, for the kubelet of each control plane node.
+
+    Its directory /etc/quarterdeck/staleness has to be on the node, with its kubeconfig and its
+    client certificate.
+    """
+    from quarterdeck.delivery.installation import static_pod_manifest
+
+    _print([static_pod_manifest(_declared("staleness"), image)])
+
+
+@staleness.command("approver")
+@image_option
+def print_approver(image: str) -> None:
+    """Print the operator that approves the renewal of the static pods' certificates.
+
+    Without it, approve each renewal by hand: kubectl certificate approve.
+    """
+    from quarterdeck.delivery.installation import operator_steps
+
+    steps = operator_steps(_declared("certificates"), image)
+    _print(obj for step in steps for obj in step.objects)
+
+
+def _declared(name: str) -> "Declaration":
+    from quarterdeck.delivery.registry import installed
+
+    return installed().operators[name]
+
+
+def _print(objects: "Iterable[Object]") -> None:
+    from quarterdeck.delivery.yaml_text import text
+
+    sys.stdout.write(text(objects))
 
 
 @contextmanager

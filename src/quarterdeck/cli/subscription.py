@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import (
     CommandFailed,
     Output,
@@ -35,7 +36,7 @@ file_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def subscription() -> None:
     """Show what Subscriptions install and configure; approve their updates."""
 

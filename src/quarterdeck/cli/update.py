@@ -17,6 +17,7 @@ from quarterdeck import log as logs
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, output_option, show
+from quarterdeck.cli.steps import Steps
 
 if TYPE_CHECKING:
     from quarterdeck.kube import Client
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("version", required=False)
-@click.option("--image", help="Update to the release with this image, by tag or digest.")
+@click.option(
+    "--image", metavar="REF", help="Update to the release with this image, by tag or digest."
+)
 @click.option(
     "--accept-risk",
     "accepted",
@@ -95,17 +98,21 @@ def update(
         )
 
     with errors_in_one_line(UpdateError):
-        view = ask(look)
+        with Steps() as step:
+            if starts or cancel:
+                step("waiting for the cluster version operator to accept the request")
+            view = ask(look)
         if watch and not view.refused:
             view = _follow(ask, output)
-    _show(view, output, brief=starts or watch or cancel)
+    _show(view, output, watched=watch, starts=starts or cancel)
     sys.exit(1 if view.refused or view.retrieving or view.state == "failing" else 0)
 
 
-def _show(view: "UpdateView", output: Output, *, brief: bool) -> None:
-    from quarterdeck.cli.update_text import as_sentence, as_text
+def _show(view: "UpdateView", output: Output, *, watched: bool, starts: bool) -> None:
+    from quarterdeck.cli.update_text import as_brief, as_sentence, as_text
 
-    show(msgspec.to_builtins(view), output, lambda: as_sentence(view) if brief else as_text(view))
+    as_lines = as_sentence if watched else as_brief if starts else as_text
+    show(msgspec.to_builtins(view), output, lambda: as_lines(view))
 
 
 def _follow(ask: Callable[..., Any], output: Output) -> "UpdateView":

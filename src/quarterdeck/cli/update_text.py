@@ -9,7 +9,7 @@ import click
 
 from quarterdeck.cli.cluster import this_program
 from quarterdeck.cli.output import table
-from quarterdeck.operators.cluster_version.version.update_view import PossibleUpdate, UpdateView
+from quarterdeck.operators.cluster_version.version.update_view import ListedUpdate, UpdateView
 from quarterdeck.terminal import cut, visible, width
 
 FOLLOW_AGAIN = "follow it with: quarterdeck update --watch"
@@ -25,13 +25,15 @@ def as_text(view: UpdateView) -> str:
 def as_sentence(view: UpdateView) -> str:
     """The state of the cluster's version in a few words, and what is wrong."""
     lines = [_state(view)]
+    if view.state == "updating" and (waiting := _waiting_on(view)):
+        lines.append(f"it waits for {visible(waiting)}")
     if view.failing:
         lines += ["", "what fails:", *_indented(view.failing)]
     if view.retrieving:
         lines += ["", f"{view.requested or view.desired} is being retrieved:"]
         lines += _indented(view.retrieving)
         lines.append(FOLLOW_AGAIN)
-    if view.refused:
+    if view.refused and view.refused != view.failing:
         lines += ["", f"{view.requested or view.desired} is not accepted:"]
         lines += _indented(view.refused)
         if view.requested and view.requested != view.desired:
@@ -41,6 +43,16 @@ def as_sentence(view: UpdateView) -> str:
         back = f"{this_program()} update {view.turn_back_to} --watch"
         lines += ["", f"to turn the update back: {back}"]
     return "\n".join(lines)
+
+
+def as_brief(view: UpdateView) -> str:
+    """The state of the cluster's version, and how to follow an update that goes on."""
+    return "\n".join([as_sentence(view), *_to_follow(view)])
+
+
+def _waiting_on(view: UpdateView) -> str:
+    """What an update waits for, by the operator's message; empty if it does not say."""
+    return view.message.partition(", waiting on ")[2]
 
 
 def _state(view: UpdateView) -> str:
@@ -63,6 +75,8 @@ def _share(view: UpdateView) -> str:
 
 
 def _possible(view: UpdateView) -> Iterator[str]:
+    if _is_under_way(view) and not view.updates and not view.not_retrieved:
+        return  # That there is no other one is no help now.
     yield ""
     if view.not_retrieved:
         yield "the update service could not be asked:"
@@ -81,7 +95,7 @@ def _possible(view: UpdateView) -> Iterator[str]:
             yield from _indented(f"{risk.message} ({risk.url})")
 
 
-def _advice(update: PossibleUpdate) -> str:
+def _advice(update: ListedUpdate) -> str:
     if update.blocked:
         return "blocked"
     return {"True": "recommended", "False": "not recommended", "Unknown": "risks unknown"}[
@@ -95,12 +109,23 @@ def _next_steps(view: UpdateView) -> Iterator[str]:
         yield from visible(view.blocked, lines=True).splitlines()
     open_updates = [each for each in view.updates or () if not each.blocked]
     good = next((each for each in open_updates if each.recommended == "True"), None)
-    if view.state in ("updating", "failing") and view.version != view.desired:
+    if _is_under_way(view):
         yield ""
-        yield f"to follow it: {this_program()} update --watch"
+        if view.turn_back_to and not view.failing:
+            yield f"to turn it back: {this_program()} update {view.turn_back_to} --watch"
+        yield from _to_follow(view)
     elif good is not None:
         yield ""
         yield f"to update: {this_program()} update {good.version} --watch"
+
+
+def _is_under_way(view: UpdateView) -> bool:
+    return view.state in ("updating", "failing") and view.version != view.desired
+
+
+def _to_follow(view: UpdateView) -> Iterator[str]:
+    if _is_under_way(view):
+        yield f"to follow it: {this_program()} update --watch"
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -115,9 +140,15 @@ class ProgressBar:
         self._stream = stream
         self._redraws = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._last = ""
+        self._failing = ""
 
     def show(self, view: UpdateView) -> None:
-        """Show this state, if it differs from the last one."""
+        """Show this state, if it differs from the last one; a fault on lines that stay."""
+        if view.failing and view.failing != self._failing:
+            self.end()
+            self._last = ""
+            click.echo(visible(as_sentence(view), lines=True), file=self._stream)
+        self._failing = view.failing
         line = visible(self._line(view))
         if line == self._last:
             return
@@ -142,6 +173,6 @@ class ProgressBar:
             return text
         filled = BAR * view.done // view.total
         bar = "#" * filled + "." * (BAR - filled)
-        waiting = text.partition(", waiting on ")[2]
+        waiting = _waiting_on(view)
         after = f" waiting on {waiting}" if waiting else ""
         return f"{view.desired} [{bar}] {100 * view.done // view.total:3d}%{after}"

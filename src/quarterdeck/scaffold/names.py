@@ -2,6 +2,7 @@
 
 import keyword
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -82,8 +83,21 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
         return self.plural.upper()
 
 
-def names_for(operator: str, kind: str = "", plural: str = "", group: str = "example.com") -> Names:
-    """The names of a project; `InvalidNameError` for what cannot be one."""
+def names_for(
+    operator: str,
+    kind: str = "",
+    plural: str = "",
+    group: str = "example.com",
+    own: Collection[str] = (),
+) -> Names:
+    """The names of a project; `InvalidNameError` for what cannot be one.
+
+    `own` are the operators of Quarterdeck itself: another of the same name would be ignored.
+    """
+    if operator in own:
+        raise InvalidNameError(
+            "the name", operator, "Quarterdeck has this operator already; choose another name"
+        )
     if not _LABEL.fullmatch(operator) or len(operator) > _NAME_LIMIT:
         raise InvalidNameError(
             "the name",

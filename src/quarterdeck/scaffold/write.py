@@ -37,7 +37,9 @@ def project_files(names: Names, quarterdeck: str) -> dict[str, str]:
 def write_project(directory: Path, project: dict[str, str]) -> None:
     """Write the files; the directory must be missing or empty."""
     if directory.exists() and any(directory.iterdir()):
-        raise NotEmptyError(f"{directory} is not empty; name another one with --directory")
+        raise NotEmptyError(
+            f"the directory {directory} is not empty; name another one with --directory"
+        )
     directory.parent.mkdir(parents=True, exist_ok=True)
     # Made aside and moved: an interrupted one leaves no half of a project.
     aside = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))

@@ -11,16 +11,24 @@ from quarterdeck.status.rollout import Done, Failed
 OURS = "quarterdeck-"
 """The prefix of our field managers, also of `quarterdeck local` and `install`."""
 
+OWNER = "quarterdeck.dev/owner"
+"""The annotation of what was installed."""
+
 
 def is_foreign(live: Object) -> bool:
-    """Whether none of our field managers owns a field of the object.
+    """Whether it has no mark of ours, and no field outside of its status is one of our managers'.
 
-    To hand a definition over to us, an administrator writes one field of it under such a name:
+    The mark is the annotation of what was installed by `kubectl apply` or by Helm. To hand a
+    definition over to us, an administrator writes one field of it under such a name:
     `kubectl annotate --field-manager=quarterdeck-install crd NAME quarterdeck.dev/owner=true`.
     """
+    if OWNER in (live["metadata"].get("annotations") or {}):
+        return False
     return not any(
         str(entry.get("manager", "")).startswith(OURS)
         for entry in live["metadata"].get("managedFields") or ()
+        # The staleness checker writes the status of objects of others.
+        if not entry.get("subresource")
     )
 
 

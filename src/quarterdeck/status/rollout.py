@@ -57,7 +57,7 @@ def deployment(live: Object) -> Outcome:
     """A Deployment is ready when all replicas are up to date and available."""
     status = live.get("status") or {}
     conditions = _conditions(live)
-    if _is_unobserved(live):
+    if is_unobserved(live):
         return Waiting(
             "DeploymentNotReady", "its controller has not observed its latest generation yet"
         )
@@ -84,7 +84,7 @@ def deployment(live: Object) -> Outcome:
 
 def daemon_set(live: Object) -> Outcome:
     """A DaemonSet is ready when each of its nodes has an available pod that is up to date."""
-    if _is_unobserved(live):
+    if is_unobserved(live):
         return Waiting(
             "DaemonSetNotReady", "its controller has not observed its latest generation yet"
         )
@@ -106,7 +106,7 @@ def stateful_set(live: Object) -> Outcome:
 
     Replicas below the partition of its update strategy need not be up to date.
     """
-    if _is_unobserved(live):
+    if is_unobserved(live):
         message = "its controller has not observed its latest generation yet"
         return Waiting("StatefulSetNotReady", message)
     spec, status = live.get("spec") or {}, live.get("status") or {}
@@ -147,7 +147,8 @@ READINESS = {
 """By group and kind: the rule; objects of other kinds are ready at once."""
 
 
-def _is_unobserved(live: Object) -> bool:
+def is_unobserved(live: Object) -> bool:
+    """Whether its controller has not seen the latest generation: its status is about another."""
     observed = (live.get("status") or {}).get("observedGeneration") or 0
     return bool(observed < live["metadata"].get("generation", 0))
 

@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.times import parse_time
 from quarterdeck.status.staleness import CHECKED, plain_conditions
 from quarterdeck.status.staleness_marks import is_marked
 
 CHECKER = "quarterdeck-staleness"
 PROBE = "quarterdeck-staleness-probe"
+CHECKER_SETTINGS = Key("kube-system", "quarterdeck-staleness")
+"""The ConfigMap in which the checkers publish their settings."""
 ANCIENT = "ancient-changes"
 """The API server's name for all managers beyond the tenth; its time changes with any change."""
 
@@ -86,6 +88,23 @@ def condition_writes(obj: Object) -> Iterator[ManagerWrite]:
             ),
             whole=atomic and not owned,
         )
+
+
+def last_writes(obj: Object) -> dict[str, ManagerWrite]:
+    """For each type of condition the last write by a manager that owns a field of it.
+
+    The time is that of the manager's last change of any field that it owns.
+    """
+    found: dict[str, ManagerWrite] = {}
+    status = obj.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    entries = conditions if isinstance(conditions, list) else []
+    types = [str(one.get("type")) for one in entries if isinstance(one, dict)]
+    dated = [(one.time, one) for one in condition_writes(obj) if one.time is not None]
+    for _, write in sorted(dated, key=lambda one: one[0]):
+        for type_ in types if write.whole else write.conditions:
+            found[type_] = write
+    return found
 
 
 def cannot_answer(obj: Object) -> bool:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from quarterdeck.kube import load_kubeconfig
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.definitions import install_definitions
 from quarterdeck.testing.api_objects import ApiObjects
+from quarterdeck.testing.kinds import install_kinds
 from quarterdeck.testing.namespaces import create_namespace, delete_namespace
 from quarterdeck.testing.waiting import eventually, eventually_async
 
@@ -178,6 +180,60 @@ async def test_the_moved_operator_takes_over_what_exists(
             lambda: objects.get("websites", "home").get("status") == {"page": "home"}, "the status"
         )
     objects.delete("crd", "websites.example.com")
+
+
+async def test_a_website_follows_its_secret_and_leaves_no_mirror(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "websites.py").write_text(example_files(AUTHORS / "website.md")["websites.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    module = vars(importlib.import_module("websites"))
+    install_kinds(control_plane, [definition(module["WEBSITES"])])
+    create_namespace(control_plane.requests(), module["MIRRORS"])
+    objects = ApiObjects(control_plane.requests(), namespace)
+    where = {"name": "shop", "namespace": namespace}
+    kind, mirror = "websites.web.example.com", f"{namespace}.shop"
+
+    def ready() -> tuple[str, str] | None:
+        conditions = objects.get(kind, "shop").get("status", {}).get("conditions")
+        return (conditions[0]["status"], conditions[0]["reason"]) if conditions else None
+
+    def write_page(text: str) -> None:
+        metadata = {"name": "pages", "namespace": namespace}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        objects.apply({**secret, "data": {"index.html": b64encode(text.encode()).decode()}})
+
+    def published(text: str) -> bool:
+        copies = (
+            objects.find("configmap", "shop"),
+            objects.find("configmap", mirror, namespace=module["MIRRORS"]),
+        )
+        return all(one is not None and one["data"] == {"index.html": text} for one in copies)
+
+    spec = {"host": "shop.example.com", "contentSecret": "pages"}
+    async with running(control_plane, module["setup"]):
+        objects.apply(
+            {"apiVersion": "web.example.com/v1", "kind": "Website", "metadata": where, "spec": spec}
+        )
+        await eventually_async(lambda: ready() == ("False", "NoSecret"), "the missing Secret")
+        for text in ("one", "two"):
+            write_page(text)
+            await eventually_async(lambda: published(text), f"the page {text}")  # noqa: B023
+        await eventually_async(lambda: ready() == ("True", "Published"), "the website is ready")
+        service = objects.get("service", "shop")
+        assert service["metadata"]["annotations"] == {"web.example.com/host": "shop.example.com"}
+        objects.delete("configmap", "shop")
+        await eventually_async(lambda: published("two"), "the deleted ConfigMap exists again")
+        objects.delete(kind, "shop")
+        await eventually_async(lambda: objects.find(kind, "shop") is None, "no website")
+        assert objects.find("configmap", mirror, namespace=module["MIRRORS"]) is None
+        for owned in ("configmap", "service"):
+            await eventually_async(
+                lambda: objects.find(owned, "shop") is None,  # noqa: B023
+                f"no {owned}",
+            )
+    delete_namespace(control_plane.requests(), module["MIRRORS"])
+    objects.delete("crd", kind)
 
 
 @contextmanager

@@ -81,6 +81,19 @@ def test_a_spec_that_cannot_be_carried_out(tmp_path: Path) -> None:
     assert "spec.replicas: -1: use 0 or more" in done.output
 
 
+def test_a_misspelt_field_is_not_passed_over(tmp_path: Path) -> None:
+    """The API server would refuse or drop it; without a word, logging would just look off."""
+    done = explain(written(tmp_path, ingress_controller(loging=to_container())))
+    assert done.exit_code == 0
+    assert "warning: spec.loging: there is no such field; use logging\n" in done.stderr
+    unknown = {"access": {"destination": {"type": "Containr"}}}
+    done = explain(written(tmp_path, ingress_controller(logging=unknown)))
+    assert done.exit_code == 1
+    assert "'Containr': use Container or Syslog" in done.stdout
+    gone = explain(tmp_path / "gone.yaml")
+    assert gone.stderr == f"error: {tmp_path}/gone.yaml: No such file or directory\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -102,6 +102,18 @@ def test_status_for_people_says_how_to_use_it() -> None:
     assert "local kubectl" not in text, "the user's own is there"
 
 
+def test_a_long_path_of_the_kubeconfig_is_on_a_line_of_its_own() -> None:
+    """In `status` and in `up`, for a user and a cluster with names of some length."""
+    kubeconfig = "/home/somebody/.local/state/quarterdeck/somewhere/kubeconfig"
+    seen = msgspec.structs.replace(status("ready"), kubeconfig=kubeconfig)
+    for text in (
+        local_status.as_text(LAYOUT, seen, LocalCluster()),
+        local_status.summary(seen, "ready", LocalCluster()),
+    ):
+        assert f"to use it\n  export KUBECONFIG={kubeconfig}\n" in text
+        assert max(map(len, text.splitlines())) <= 80
+
+
 def test_without_kubectl_on_the_path_status_names_the_clusters_own() -> None:
     cluster = LocalCluster("dev")
     text = local_status.as_text(LAYOUT, status("ready"), cluster, has_kubectl=False)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from quarterdeck import __version__
 from quarterdeck.cli.main import cli
-from quarterdeck.cli.run import connect, identity, release_version, run
+from quarterdeck.cli.run import connect, identity, own_probe_address, release_version, run
 from quarterdeck.cli.run_options import given_options
 from quarterdeck.controller import Operator, ProcessSettings, Timing
 from quarterdeck.delivery.declaration import Declaration, load
@@ -50,7 +50,26 @@ def test_the_defaults_are_those_of_the_runtime() -> None:
     settings = ProcessSettings(identity="x")
     assert said["watch_grace_period"] == settings.watch_grace_period
     assert said["probe_address"] == settings.probe_address
-    assert said["namespace"] == settings.namespace
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        pytest.param([], (), id="all"),
+        pytest.param([""], (), id="an empty variable is no limit"),
+        pytest.param(["b", "a", "b"], ("b", "a"), id="each once"),
+    ],
+)
+def test_the_namespaces_to_watch(given: list[str], names: tuple[str, ...]) -> None:
+    options = [f"--namespace={name}" for name in given]
+    assert run.make_context("run", options).params["namespaces"] == names
+
+
+@pytest.mark.parametrize("given", [["a", ""], ["a,b"], ["A"], ["../x"]])
+def test_what_cannot_name_a_namespace_is_refused(given: list[str]) -> None:
+    options = [f"--namespace={name}" for name in given]
+    with pytest.raises(click.BadParameter, match="give the option once for each"):
+        run.make_context("run", options)
 
 
 def test_an_identity_is_the_pods_name_and_a_random_part() -> None:
@@ -205,3 +224,20 @@ def test_the_cluster_is_chosen_by_options_and_environment(
 ) -> None:
     with pytest.raises(KubeconfigError, match=said):
         connect(kubeconfig, None, env)
+
+
+@pytest.mark.parametrize(
+    ("address", "pod", "own"),
+    [
+        pytest.param(":8081", "127.1.2.3", "127.1.2.3:8081", id="a machine that pods share"),
+        pytest.param(":8081", "10.0.0.7", ":8081", id="a pod with its own network"),
+        pytest.param(":8081", "::1", "[::1]:8081", id="IPv6 loopback"),
+        pytest.param(":8081", "", ":8081", id="no pod"),
+        pytest.param(":8081", "harbour", ":8081", id="no address"),
+        pytest.param("0.0.0.0:1", "127.1.2.3", "0.0.0.0:1", id="an address that is named"),
+    ],
+)
+def test_probes_are_on_all_addresses_unless_the_machine_is_shared(
+    address: str, pod: str, own: str
+) -> None:
+    assert own_probe_address(address, {"POD_IP": pod}) == own

@@ -18,7 +18,7 @@ from quarterdeck.status.staleness_marks import checking_message, verdict_message
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 WROTE = "2026-01-01T11:55:00Z"
-PATIENCE = AssumedSettings(
+ASSUMED = AssumedSettings(
     interval=timedelta(minutes=10), keep_upgradeable_false=False, source="the default"
 )
 
@@ -47,8 +47,8 @@ def explained(
         },
         "status": {"conditions": [{"type": "Available", "status": status, "message": message}]},
     }
-    decision = decide(Case(object=obj, now=now, interval=PATIENCE.interval))
-    return explanation("dns", decision, now, PATIENCE, None, dated=dated)
+    decision = decide(Case(object=obj, now=now, interval=ASSUMED.interval))
+    return explanation("dns", decision, now, ASSUMED, None, dated=dated)
 
 
 def test_a_live_operator_is_shown_with_what_comes_next() -> None:

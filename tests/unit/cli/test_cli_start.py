@@ -89,6 +89,18 @@ def test_an_unknown_command_is_refused() -> None:
     result = run("frobnicate")
     assert result.returncode == 2
     assert "No such command 'frobnicate'" in result.stderr
+    assert "Did you mean 'update'?" in run("updat").stderr
+
+
+def test_no_summary_of_a_subcommand_is_cut() -> None:
+    """Help is read in terminals of 80 columns, where a longer sentence takes a second line."""
+    for name in COMMANDS:
+        group = cli.get_command(click.Context(cli), name)
+        if not isinstance(group, click.Group):
+            continue
+        shown = group.get_help(click.Context(group, info_name=name, terminal_width=80))
+        assert "..." not in shown.partition("\nCommands:\n")[2], shown
+        assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_an_unusable_name_is_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.places import DOCS
+from tests.places import DOCS, FIXTURES
 
 from quarterdeck.cli.main import arguments, cli
 
@@ -121,6 +121,44 @@ def test_a_catalog_with_an_error_is_refused(catalog: Path, tmp_path: Path) -> No
     assert render.exit_code == 2
     again = run("catalog", "build", DOCS / "examples" / "bundles", "--to", catalog)
     assert (again.exit_code, "is not empty" in again.output) == (2, True)
+
+
+ETCD = "etcd.database.coreos.com"
+CONVERTED = "apiVersion v1beta1 became v1, without a schema, any content stays allowed"
+NO_TYPE = (
+    "CustomResourceDefinition alertmanagers.monitoring.coreos.com is v1beta1 and cannot be "
+    "converted: openAPIV3Schema.spec.containers[].env[].valueFrom.resourceFieldRef.divisor has no "
+    "type"
+)
+
+
+def converted(*plurals: str) -> str:
+    return "converted: " + "; ".join(f"{one}.{ETCD}: {CONVERTED}" for one in plurals)
+
+
+def test_the_old_definitions_of_real_bundles_are_converted_or_reported(tmp_path: Path) -> None:
+    """The output says of each bundle what was converted, or why it cannot be installed here."""
+    if not FIXTURES.is_dir():
+        pytest.skip("the bundles are not beside this clone")
+    bundles = [FIXTURES / "bundles" / name for name in ("etcd", "prometheus")]
+    done = run("catalog", "build", *bundles, "--to", tmp_path / "catalog", "-o", "json")
+    assert done.exit_code == 0, done.output
+    found = {one["bundle"]: one for one in json.loads(done.output)["bundles"]}
+    three = converted("etcdbackups", "etcdclusters", "etcdrestores")
+    assert {name: (one["installable"], one["note"]) for name, one in found.items()} == {
+        "etcdoperator-community.v0.6.1": (True, converted("etcdclusters")),
+        "etcdoperator.v0.9.0": (True, three),
+        "etcdoperator.v0.9.2": (True, three),
+        "etcdoperator.v0.9.4": (True, three),
+        "prometheusoperator.0.27.0": (False, NO_TYPE),
+        "prometheusoperator.0.32.0": (False, NO_TYPE),
+        "prometheusoperator.0.37.0": (
+            False,
+            "its ClusterServiceVersion does not own thanosrulers.monitoring.coreos.com",
+        ),
+        "prometheusoperator.0.47.0": (True, ""),
+        "prometheusoperator.v0.65.1": (True, ""),
+    }
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def test_a_note_expires_an_hour_after_its_creation() -> None:
         ("foreign-kinds.md", "unready.py", ("certificates", "", "watch")),
         ("foreign-kinds.md", "with_certificates.py", ("certificates", "", "patch")),
         ("foreign-kinds.md", "checksum.py", ("secrets", "", "watch")),
+        ("website.md", "websites.py", ("configmaps", "website-mirrors", "delete")),
     ],
 )
 def test_an_example_can_be_set_up(page: str, name: str, wanted: tuple[str, str, str]) -> None:

@@ -6,7 +6,9 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from quarterdeck.cli.main import cli
 from quarterdeck.scaffold.names import TAKEN, InvalidNameError, names_for
 from quarterdeck.scaffold.source import requirement_of
 from quarterdeck.scaffold.write import NotEmptyError, project_files, write_project
@@ -46,6 +48,14 @@ def test_all_names_follow_from_the_operators(
 def test_a_name_that_cannot_be_one_is_refused(arguments: dict[str, str], field: str) -> None:
     with pytest.raises(InvalidNameError, match=f"^{field} "):
         names_for(**arguments)
+
+
+def test_the_name_of_an_operator_of_quarterdeck_is_refused(tmp_path: Path) -> None:
+    """Quarterdeck's own would run instead of the author's."""
+    place = tmp_path / "project"
+    done = CliRunner().invoke(cli, ["new", "operator", "sample", f"--directory={place}"])
+    assert (done.exit_code, "choose another name" in done.output) == (2, True)
+    assert not place.exists()
 
 
 @pytest.mark.parametrize("operator", ["a", "class", "x" * 40, "a-b-c"])

@@ -25,6 +25,7 @@ from quarterdeck.api.operators_v1alpha1.install_plan import (
 )
 from quarterdeck.api.operators_v1alpha1.subscription import (
     SUBSCRIPTIONS,
+    UPGRADE_WARNING,
     ConfigEntry,
     InstallPlanReference,
     Subscription,
@@ -37,6 +38,7 @@ __all__ = [
     "CLUSTER_SERVICE_VERSIONS",
     "INSTALL_PLANS",
     "SUBSCRIPTIONS",
+    "UPGRADE_WARNING",
     "CatalogSource",
     "CatalogSourceSpec",
     "CatalogSourceStatus",

@@ -18,6 +18,8 @@ from quarterdeck.api.schema import ValidationRule, items, kubernetes_type, numbe
 
 MAX_ENTRIES = 64
 MAX_NAMES = 64
+UPGRADE_WARNING = "UpgradeConfigWarning"
+"""The condition that says what of the config the next version would break."""
 
 
 class ConfigEntry(Part):

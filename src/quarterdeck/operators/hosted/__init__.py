@@ -25,7 +25,7 @@ OPERATOR = Declaration(
     ),
     # Few clusters are management clusters, and where upstream's HyperShift runs, the resource types
     # are its own: so an administrator installs it where it is wanted, and no payload does.
-    delivery=Deployed(in_payload=None),
+    delivery=Deployed(priority_class="system-cluster-critical", in_payload=None),
     # A local cluster has releases only if it runs one itself.
     local=Local(args=("--hosted-releases=",)),
 )

@@ -11,6 +11,7 @@ OPERATOR = Declaration(
     only_own_namespace=True,
     account="sample-operator",
     cluster_operator="sample",
+    capability="openshift-samples",
     delivery=Deployed(),
     kinds=("quarterdeck.api.samples_v1alpha1:NOTES",),
     local=Local(text=", two replicas as processes of this machine", show_replicas=True),

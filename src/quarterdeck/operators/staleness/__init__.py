@@ -1,6 +1,6 @@
 """Finds cluster operators that no longer update their conditions, and marks those conditions."""
 
-from quarterdeck.delivery.declaration import Declaration, Local, StaticPodDelivery
+from quarterdeck.delivery.declaration import Declaration, Local, SeldomUsed, StaticPodDelivery
 
 OPERATOR = Declaration(
     name="staleness",
@@ -13,10 +13,20 @@ OPERATOR = Declaration(
         user="system:quarterdeck:staleness",
         port=10270,
         container="checker",
+        account="staleness-checker",
+        account_namespace="quarterdeck-staleness",
         # The default, written out so that an administrator finds the place to change it.
         args=("--interval=10m",),
     ),
-    alerts=True,
+    alerts="quarterdeck.operators.staleness.alerts:ALERTS",
+    seldom_used=(
+        SeldomUsed(
+            group="coordination.k8s.io",
+            resource="leases",
+            verbs=("get",),
+            why="only the Lease of an operator with quarterdeck.dev/lease-proves-life is read",
+        ),
+    ),
     local=Local(
         args=("--interval=60s",),
         text=(

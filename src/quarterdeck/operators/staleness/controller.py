@@ -47,7 +47,7 @@ from quarterdeck.operators.staleness.leases import named_leases
 from quarterdeck.operators.staleness.pauses import Pauses
 from quarterdeck.operators.staleness.publish import Publisher
 from quarterdeck.operators.staleness.published import key_for
-from quarterdeck.operators.staleness.pulse import Pulse, Standing, refuses_all_writes
+from quarterdeck.operators.staleness.pulse import Pulse, StandingChallenge, refuses_all_writes
 from quarterdeck.operators.staleness.renewals import Renewals
 from quarterdeck.operators.staleness.settings import Settings
 from quarterdeck.operators.staleness.sightings import Sightings, version_of
@@ -129,10 +129,10 @@ class Checker:
         clock = self._manager.clock()
         return clock - min(self._denied.values(), default=(clock, ""))[0]
 
-    def _standing(self) -> Standing | None:
+    def _standing(self) -> StandingChallenge | None:
         """The challenge with the first verdict; None if no challenge stands."""
         found = [
-            Standing(name, self._verdict_in(name, one))
+            StandingChallenge(name, self._verdict_in(name, one))
             for name, one in self._known.items()
             if one.state is CheckState.CHALLENGED
         ]

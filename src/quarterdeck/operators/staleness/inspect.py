@@ -3,14 +3,16 @@
 For the command line and the console. These functions only read; `probe` writes a challenge.
 """
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
-from quarterdeck.api.meta import CONFIG_MAPS, LEASES, Object
+from quarterdeck.api.meta import CONFIG_MAPS, LEASES, Key, Object
 from quarterdeck.kube import Client, Forbidden, NotFound
 from quarterdeck.operators.staleness.decide import Case, decide
-from quarterdeck.operators.staleness.evidence import Proof, conditions_of, has_managed_fields
+from quarterdeck.operators.staleness.evidence import conditions_of, has_managed_fields
 from quarterdeck.operators.staleness.explain import StalenessExplanation, explanation
 from quarterdeck.operators.staleness.leases import (
     is_valid_name,
@@ -30,23 +32,43 @@ from quarterdeck.operators.staleness.sightings import Sightings, is_undated
 from quarterdeck.status.reporter import PLAIN_CLUSTER_OPERATORS
 
 FROM_COMMAND_LINE = "as given"
+UNREAD = f"the right to get {CONFIG_MAP} is missing, where checkers publish their settings"
 
 
-async def explain(
-    client: Client, name: str, interval: timedelta | None, keep_upgradeable_false: bool | None
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects from which an explanation follows."""
+
+    cluster_operator: Object
+    settings: Object | None
+    """The ConfigMap in which checkers publish their settings; None if there is none to read."""
+    unread: str = ""
+    """Why the ConfigMap could not be read."""
+    leases: Sequence[Object] = ()
+    """The Leases that `lease_keys` names, as far as they can be read."""
+
+
+def lease_keys(cluster_operator: Object) -> list[Key]:
+    """The Leases that prove life for this operator."""
+    return [key for key in named_leases(cluster_operator) if is_valid_name(key)]
+
+
+def explained(
+    inputs: Inputs,
+    now: datetime,
+    interval: timedelta | None = None,
+    keep_upgradeable_false: bool | None = None,
 ) -> StalenessExplanation:
-    """The explanation of one operator; `NotFound` if there is none of that name.
+    """The explanation of one operator. Pure.
 
     A setting that is None is the one that the checkers have published, else the default.
     """
-    obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
-    assumed = await published_settings(client)
+    obj = inputs.cluster_operator
+    assumed = settings_in(inputs.settings, now, inputs.unread)
     if interval is not None:
         assumed = replace(assumed, interval=interval)
     if keep_upgradeable_false is not None:
         assumed = replace(assumed, keep_upgradeable_false=keep_upgradeable_false)
-    lease = await _lease(client, obj)
-    now = client.now()
+    lease = latest_proof(map(renewal, inputs.leases))
     sightings = Sightings(keep_upgradeable_false=assumed.keep_upgradeable_false)
     case = Case(
         object=obj,
@@ -57,7 +79,7 @@ async def explain(
         seen=sightings.record(obj, now),
     )
     return explanation(
-        name,
+        obj["metadata"]["name"],
         decide(case),
         now,
         assumed,
@@ -71,18 +93,48 @@ async def explain(
     )
 
 
+def settings_in(config_map: Object | None, now: datetime, unread: str = "") -> AssumedSettings:
+    """The settings that the running checkers have published, else the defaults. Pure."""
+    return assumed_settings(checkers_in(config_map or {"metadata": {}}, now), now, unread)
+
+
+async def explain(
+    client: Client, name: str, interval: timedelta | None, keep_upgradeable_false: bool | None
+) -> StalenessExplanation:
+    """The explanation of one operator; `NotFound` if there is none of that name."""
+    obj = await client.get(PLAIN_CLUSTER_OPERATORS, name)
+    settings, unread = await _published(client)
+    inputs = Inputs(
+        cluster_operator=obj,
+        settings=settings,
+        unread=unread,
+        leases=[
+            lease for key in lease_keys(obj) if (lease := await _lease(client, key)) is not None
+        ],
+    )
+    return explained(inputs, client.now(), interval, keep_upgradeable_false)
+
+
 async def published_settings(client: Client) -> AssumedSettings:
     """The settings that the running checkers have published, else the defaults."""
-    unread = ""
-    found: Object = {"metadata": {}}
+    found, unread = await _published(client)
+    return settings_in(found, client.now(), unread)
+
+
+async def _published(client: Client) -> tuple[Object | None, str]:
+    """The ConfigMap of the checkers' settings, or why it cannot be read."""
     try:
-        found = await client.get(CONFIG_MAPS, NAME, NAMESPACE)
+        return await client.get(CONFIG_MAPS, NAME, NAMESPACE), ""
     except NotFound:
-        pass
+        return None, ""
     except Forbidden:
-        unread = f"the right to get {CONFIG_MAP} is missing, where checkers publish their settings"
-    now = client.now()
-    return assumed_settings(checkers_in(found, now), now, unread)
+        return None, UNREAD
+
+
+def keeps_upgradeable_false(config_map: Object | None, now: datetime) -> bool | None:
+    """Whether the running checkers keep an Upgradeable=False; None if none published it. Pure."""
+    found = settings_in(config_map, now)
+    return found.keep_upgradeable_false if found.known else None
 
 
 class UpgradeableRule:
@@ -104,11 +156,8 @@ class UpgradeableRule:
         return found.keep_upgradeable_false
 
 
-async def _lease(client: Client, obj: Object) -> Proof | None:
-    proofs = []
-    for key in filter(is_valid_name, named_leases(obj)):
-        try:
-            proofs.append(renewal(await client.get(LEASES, key.name, key.namespace)))
-        except (NotFound, Forbidden):
-            continue
-    return latest_proof(proofs)
+async def _lease(client: Client, key: Key) -> Object | None:
+    try:
+        return await client.get(LEASES, key.name, key.namespace)
+    except (NotFound, Forbidden):
+        return None

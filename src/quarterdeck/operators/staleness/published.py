@@ -16,9 +16,9 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import show_duration
 from quarterdeck.operators.staleness.settings import Settings
-from quarterdeck.status.writers import CHECKER
+from quarterdeck.status.writers import CHECKER, CHECKER_SETTINGS
 
-NAMESPACE, NAME = "kube-system", "quarterdeck-staleness"
+NAMESPACE, NAME = CHECKER_SETTINGS
 CONFIG_MAP = f"ConfigMap {NAMESPACE}/{NAME}"
 ENTRY_LIFETIME = timedelta(minutes=3)
 """How long an entry counts; checkers renew theirs each minute."""

@@ -27,7 +27,7 @@ MAX_UNANSWERED = 15
 """The most pulses without an answer; the client gives each of them up after half a minute."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class StandingChallenge(msgspec.Struct, frozen=True):
     """A challenge that stands: the operator's name, and the seconds until its verdict."""
 
     name: str
@@ -41,7 +41,7 @@ class Pulse:
         self,
         manager: Manager,
         grace: Grace,
-        standing: Callable[[], Standing | None],
+        standing: Callable[[], StandingChallenge | None],
         reached: Callable[[], float],
         write: Callable[[], Awaitable[None]],
     ) -> None:
@@ -90,13 +90,13 @@ class Pulse:
         self._grace.accepted(*self._clocks())
         return False
 
-    async def _ask(self, standing: Standing) -> None:
+    async def _ask(self, standing: StandingChallenge) -> None:
         try:
             await self.refuses_writes(standing.name)
         finally:
             self._unanswered -= 1
 
-    def _is_due(self, standing: Standing) -> bool:
+    def _is_due(self, standing: StandingChallenge) -> bool:
         # Without a grace period nothing waits for the answer.
         return bool(self._grace.seconds) and standing.due <= self._grace.seconds + LEAD
 

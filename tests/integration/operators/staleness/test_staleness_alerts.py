@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.integration.operators.staleness.board import USER, Board
-from tests.integration.operators.staleness.prometheus import (
+from tests.places import DEPLOY
+from tests.prometheus_process import (
     Alert,
     Prometheus,
     discovered,
     prometheus,
+    staleness_rules,
 )
-from tests.places import DEPLOY
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster import ControlPlane
@@ -36,7 +37,7 @@ def target(name: str, process: OperatorProcess) -> Object:
     """The delivered static pod under another name, as Prometheus finds it, served by a process."""
     pod = yaml.safe_load((DEPLOY / "staleness" / "static-pod.yaml").read_text())
     pod["metadata"]["name"] = name
-    return discovered(pod, process.logged("serving probes and metrics")["address"])
+    return discovered(pod, "probes", process.logged("serving probes and metrics")["address"])
 
 
 def stale(running: Prometheus, operator: str) -> dict[str, str]:
@@ -76,7 +77,7 @@ def test_one_of_two_checkers_is_blinded(
         sees = start()
         blinded = start(f"--kubeconfig={proxy.write_kubeconfig(tmp_path / 'proxied')}")
         targets = [target("sees", sees), target("blinded", blinded)]
-        with prometheus(tmp_path / "prometheus", targets) as monitoring:
+        with prometheus(tmp_path / "prometheus", targets, staleness_rules()) as monitoring:
             healthy = wait_fresh(monitoring)
             board.create("dead")
             told = ("ClusterOperatorStale", "firing", "dead")

@@ -4,20 +4,15 @@ from pathlib import Path
 
 import pytest
 from tests.documents import Shell, commands
-from tests.integration.operators.staleness.board import Board
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS
 
 from quarterdeck.delivery.options import options_of
 from quarterdeck.delivery.registry import installed
-from quarterdeck.localcluster import ControlPlane
-from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.testing.operator_process import OwnOperators
 from quarterdeck.testing.waiting import until
 
 TEXT = (DOCS / "stale-operators.md").read_text()
-QUICK = ("--interval=1s", "--grace=0s")
-SEE, YOURS = TEXT.partition("## See it")[2].split("## On your own cluster")
+SEE = TEXT.partition("## See it")[2].partition("## On your own cluster")[0]
 
 
 def whole(text: str) -> list[str]:
@@ -55,26 +50,6 @@ def test_the_story_of_the_document_can_be_followed(newcomer: Shell, tmp_path: Pa
             newcomer.wait_printed(available, "Unknown" if stopped else "True")
         if "get events" in command:
             assert "OperatorStale" in done.stdout
-
-
-@pytest.mark.slow
-def test_the_certificate_of_the_document_is_the_checkers(
-    control_plane: ControlPlane,
-    board: Board,
-    own_operators: OwnOperators,
-    control_plane_binaries: Binaries,
-    tmp_path: Path,
-) -> None:
-    """What is made by hand there signs in here, with the rights that it needs."""
-    run = Shell(tmp_path, {"KUBECONFIG": str(control_plane.kubeconfig)}, control_plane_binaries)
-    (tmp_path / "deploy").symlink_to(DOCS.parent / "deploy")
-    for command in whole(YOURS):
-        run.succeed(command)
-    here = f"kubectl config --kubeconfig kubeconfig set-cluster local --server {control_plane.url}"
-    run.succeed(here)
-    board.create("dead")
-    own_operators(control_plane, "staleness", account=tmp_path / "kubeconfig")(*QUICK)
-    board.wait_given_up("dead")
 
 
 def test_the_document_has_all_options() -> None:

@@ -22,7 +22,7 @@ from quarterdeck.testing.waiting import eventually
 
 Write = Callable[["Foreign"], ComponentResponse]
 QUICK = ("--interval=1s", "--grace=0s")
-PATIENT = ("--interval=5s", "--grace=0s")
+UNHURRIED = ("--interval=5s", "--grace=0s")
 """For operators that run: on a busy machine they too are late now and then."""
 COLLECTION = "/apis/config.openshift.io/v1/clusteroperators"
 
@@ -185,7 +185,7 @@ def test_who_puts_its_messages_back_is_asked_and_never_given_up_however_it_write
         stack.enter_context(running(mute, 0.05, looks=True))
         stack.enter_context(running(rewriter, 1.0, looks=False))
         began = time.monotonic()
-        checker(*PATIENT)
+        checker(*UNHURRIED)
         everybody = [*lookers, mute, rewriter]
         for operator in everybody:
             eventually(partial(asked_again, board, operator), f"{operator.name} is asked")

@@ -132,7 +132,7 @@ def test_a_blind_checker_is_not_ready_and_shows_no_operators(
         process = start(*SELDOM, f"--kubeconfig={proxy.write_kubeconfig(tmp_path / 'proxied')}")
         eventually(lambda: process.get("/readyz")[0] == 200, "it is ready")
         eventually(lambda: 'name="known"' in process.get("/metrics")[1], "it shows what it sees")
-        plane.kubectl("delete", "clusterrolebinding", "quarterdeck-staleness")
+        plane.kubectl("delete", "clusterrolebinding", "quarterdeck-staleness-static-pod")
         may_list = ("auth", "can-i", "list", "clusteroperators", f"--as={USER}")
         eventually(lambda: plane.kubectl(*may_list, check=False).returncode == 1, "rights are gone")
         proxy.cut_now()
@@ -169,9 +169,8 @@ def test_a_checker_that_may_not_write_says_so(plane: ControlPlane, start: StartO
     board.create("dead")
     role = '{"rules": [{"apiGroups": ["config.openshift.io"], "resources": ["clusteroperators"], '
     role += '"verbs": ["get", "list", "watch"]}]}'
-    plane.kubectl(
-        *("patch", "clusterrole", "quarterdeck-staleness", "--type=merge", f"--patch={role}")
-    )
+    name = "quarterdeck-staleness-static-pod"
+    plane.kubectl("patch", "clusterrole", name, "--type=merge", f"--patch={role}")
     process = start("--interval=2s", "--grace=0s", SOON)
     told = eventually(lambda: board.events("dead") or None, "an event")
     assert told[0]["reason"] == "CannotCheck"

@@ -115,16 +115,21 @@ def restarts(node: ThisMachine) -> int:
 
 
 def kill(node: ThisMachine) -> None:
-    """Kill the sample operator's process with -9: the one with the pod's address."""
-    address = f"--probe-address={pod_of(node)['status']['podIP']}:8081".encode()
+    """Kill the sample operator's process with -9: the one with the pod's name."""
+    name = f"POD_NAME={pod_of(node)['metadata']['name']}".encode()
+    found = []
     for directory in Path("/proc").iterdir():
         if directory.name.isdigit():
             try:
-                words = (directory / "cmdline").read_bytes().split(b"\0")
+                words = (directory / "environ").read_bytes().split(b"\0")
+                program = (directory / "cmdline").read_bytes().split(b"\0")[0]
             except OSError:
                 continue
-            if address in words and b"bwrap" not in words[0]:
-                os.kill(int(directory.name), signal.SIGKILL)
+            if name in words and b"bwrap" not in program:
+                found.append(int(directory.name))
+    assert found
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
 
 
 def kill_and_wait_for_the_answer(node: ThisMachine, board: Board) -> None:

@@ -40,12 +40,12 @@ def views(**data: Any) -> list[CheckerView]:
     return checkers_in(config_map(**data), NOW)
 
 
-def patience(**data: Any) -> AssumedSettings:
+def assumed(**data: Any) -> AssumedSettings:
     return assumed_settings(views(**data), NOW)
 
 
 def test_the_settings_are_those_of_the_checker_that_runs() -> None:
-    found = patience(a=said(1, keep=True))
+    found = assumed(a=said(1, keep=True))
     assert (found.interval, found.keep_upgradeable_false) == (timedelta(minutes=1), True)
     assert found.known
     assert found.source == "published by checker a, 5s ago"
@@ -53,14 +53,14 @@ def test_the_settings_are_those_of_the_checker_that_runs() -> None:
 
 def test_of_checkers_that_differ_the_one_that_acts_first_counts() -> None:
     """The shortest interval; and one that does not keep Upgradeable=False is enough to lose it."""
-    found = patience(a=said(10, keep=True), b=said(1))
+    found = assumed(a=said(10, keep=True), b=said(1))
     assert (found.interval, found.keep_upgradeable_false) == (timedelta(minutes=1), False)
     assert "the checkers differ" in found.source
     assert [one.name for one in found.checkers] == ["a", "b"]
 
 
 def test_many_checkers_that_agree_are_named_in_short() -> None:
-    found = patience(**{name: said() for name in "abcde"})
+    found = assumed(**{name: said() for name in "abcde"})
     assert found.source == "published by checkers a, b, c and 2 more, 5s ago"
 
 
@@ -74,7 +74,7 @@ def test_without_a_checker_it_is_the_default() -> None:
 
 
 def test_a_checker_that_is_gone_is_said_to_be() -> None:
-    found = patience(a=said(1, ago=7200))
+    found = assumed(a=said(1, ago=7200))
     assert found.interval == timedelta(minutes=1)
     assert not found.known
     assert found.source == "of checker a, which said so 2h ago and may be gone"
@@ -98,7 +98,7 @@ def test_a_checker_that_is_gone_is_said_to_be() -> None:
     ],
 )
 def test_what_no_checker_says_does_not_count(value: Any) -> None:
-    found = patience(a=value)
+    found = assumed(a=value)
     assert not found.known
     assert found.interval == timedelta(minutes=10)
     (view,) = found.checkers
@@ -124,18 +124,18 @@ def test_a_time_in_the_future_does_not_count() -> None:
     (view,) = views(a=said(1, ago=-3600))
     assert (view.counts, view.remark) == (False, "its time lies in the future")
     assert views(a=said(1, ago=-60))[0].counts  # API servers' clocks differ
-    assert patience(a=said(1, ago=-3600)).interval == timedelta(minutes=10), "nor as the last word"
+    assert assumed(a=said(1, ago=-3600)).interval == timedelta(minutes=10), "nor as the last word"
 
 
 def test_a_flood_of_checkers_is_cut() -> None:
-    found = patience(**{f"fake-{number}": said(ago=number % 100) for number in range(3000)})
+    found = assumed(**{f"fake-{number}": said(ago=number % 100) for number in range(3000)})
     assert len(found.checkers) == 20
     assert len(found.source) < 200
 
 
 def test_the_last_word_is_found_behind_a_flood_of_forgeries() -> None:
     forged = {f"fake-{number}": said(ago=-3600) for number in range(50)}
-    assert patience(**forged, gone=said(1, ago=7200)).interval == timedelta(minutes=1)
+    assert assumed(**forged, gone=said(1, ago=7200)).interval == timedelta(minutes=1)
 
 
 def test_a_checker_in_trouble_says_so_and_counts() -> None:
