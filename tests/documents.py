@@ -20,10 +20,17 @@ Done = subprocess.CompletedProcess[str]
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Each command of the text's console blocks, with what is shown after it."""
+    """Each command of the text's console blocks, with what is shown after it.
+
+    A here-document, which ends with a line `EOF`, belongs to its command.
+    """
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    parts = [part for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
-    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+    found = []
+    for part in (part for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]):
+        end = "\nEOF\n" if "<<EOF" in part.partition("\n")[0] else "\n"
+        command, _, output = part.partition(end)
+        found.append((command + end.rstrip("\n"), output))
+    return found
 
 
 def example_files(page: Path) -> dict[str, str]:

@@ -137,6 +137,33 @@ async def test_the_checksum_follows_the_named_secret(
         await eventually_async(lambda: checksum() == wanted, "the second checksum")
 
 
+@pytest.mark.usefixtures("crds")
+async def test_a_finalizer_keeps_a_note_until_its_copy_is_gone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    module = example_module(AUTHORS / "finalizers.md", "archive.py")
+    objects = ApiObjects(control_plane.requests(), namespace)
+    everywhere = "/apis/samples.quarterdeck.dev/v1alpha1/notes"
+    copy = f"{namespace}.hello"
+
+    def no_notes() -> bool:
+        return control_plane.requests().send("GET", everywhere).json()["items"] == []
+
+    # The example puts its finalizer on every note, and nobody would remove it after this test.
+    await eventually_async(no_notes, "the notes of earlier tests are gone")
+    create_namespace(control_plane.requests(), "archive")
+    async with running(control_plane, module["setup"]):
+        objects.apply(note(namespace))
+        await eventually_async(
+            lambda: objects.find("configmap", copy, namespace="archive"), "the copy"
+        )
+        assert objects.get("note", "hello")["metadata"]["finalizers"] == ["example.com/archive"]
+        objects.delete("note", "hello")
+        await eventually_async(no_notes, "the note is gone")
+        assert objects.find("configmap", copy, namespace="archive") is None
+    delete_namespace(control_plane.requests(), "archive")
+
+
 async def test_the_pods_of_a_node_are_counted(control_plane: ControlPlane, namespace: str) -> None:
     module = example_module(AUTHORS / "indexes.md", "pod_count.py")
     objects = ApiObjects(control_plane.requests(), namespace)

@@ -25,14 +25,7 @@ def documented(*headings: str, elsewhere: bool = False) -> list[tuple[str, str]]
     sections = re.split(r"^(?=## )", PAGE, flags=re.M)
     named = tuple(f"## {heading}\n" for heading in headings)
     chosen = [one for one in sections if one.startswith(named) is not elsewhere]
-    text = "".join(chosen)
-    found = []
-    for command, shown in commands(text):
-        if "<<EOF" in command:
-            document, _, shown = shown.partition("EOF\n")
-            command = f"{command}\n{document}EOF\n"
-        found.append((command, shown))
-    return found
+    return commands("".join(chosen))
 
 
 def like(expected: str, seen: str) -> bool:

@@ -187,3 +187,22 @@ def test_the_compared_figures_are_those_of_the_performance_page() -> None:
     ]
     assert len(figures) > 20
     assert [one for one in figures if one not in measured] == []
+
+
+def test_the_finalizer_needs_rights_on_notes_and_on_copies() -> None:
+    declared = rights("finalizers.md", "archive.py")
+    assert ("notes", "", "patch") in declared
+    assert ("configmaps", "archive", "delete") in declared
+
+
+def test_the_copy_of_a_note_leads_back_to_it_and_a_long_text_is_refused() -> None:
+    archive = example_module(AUTHORS / "finalizers.md", "archive.py")
+    copy = archive["desired_copy"](note())
+    assert copy == {
+        "metadata": {"namespace": "archive", "name": "team-a.hello"},
+        "data": {"text": "hi"},
+    }
+    assert archive["to_note"](copy) == [Key("team-a", "hello")]
+    long = msgspec.convert({**NOTE, "spec": {"text": "x" * 1001}}, Note)
+    with pytest.raises(InvalidSpec, match=r"spec\.text: .*: use at most 1000 characters"):
+        archive["desired_copy"](long)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.documents import Shell
+from tests.documents import Shell, commands
 from tests.integration.pods import needs_bubblewrap
 from tests.places import DOCS
 
@@ -16,22 +16,8 @@ VARIES = re.compile(r"\b(\d+[dhms](\d+[hms])?|[0-9a-f]{16})\b| +")
 """Times, hashes, and the width of columns."""
 
 
-def console_commands() -> list[tuple[str, str]]:
-    """Each command with what is shown after it; a here-document belongs to its command."""
-    found = []
-    for block in re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            if "<<EOF" in part:
-                command, _, output = part.partition("\nEOF\n")
-                found.append((f"{command}\nEOF\n", output))
-            else:
-                command, _, output = part.partition("\n")
-                found.append((command, output))
-    return found
-
-
 def test_the_document(newcomer: Shell) -> None:
-    for command, output in console_commands():
+    for command, output in commands(TEXT):
         if command == "quarterdeck operators baremetal":
             done = newcomer(command)
             assert done.returncode == 1, done.stdout
