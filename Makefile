@@ -32,6 +32,7 @@ test: setup ## Run the linters and all tests
 	@$(MAKE) --no-print-directory -j2 lint collect
 	@scripts/system-packages test
 	@$(BIN)/quarterdeck local binaries
+	@$(BIN)/quarterdeck local binaries --helm >/dev/null || echo "the tests of the Helm chart are skipped"
 	@$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak and not e2e"
 
 compile: setup
@@ -72,7 +73,7 @@ soak: setup ## Run the very long tests
 
 e2e: setup ## Run the tests on real nodes, as root
 	@scripts/system-packages e2e
-	@$(BIN)/quarterdeck local binaries --real-nodes >/dev/null
+	@$(BIN)/quarterdeck local binaries --real-nodes --helm >/dev/null
 	@$(BIN)/pytest -m e2e tests/e2e
 
 clean: ## Remove the environment and all caches in this clone

@@ -278,12 +278,13 @@ def push(cluster: LocalCluster, archive: Path, image: str) -> None:
 
 @local.command()
 @click.option("--real-nodes", is_flag=True, help="Also the programs of real nodes.")
-def binaries(real_nodes: bool) -> None:
+@click.option("--helm", is_flag=True, help="Also Helm, which the cluster itself does not need.")
+def binaries(real_nodes: bool, helm: bool) -> None:
     """Download or build the cluster's programs if they are missing, and print their paths."""
     from quarterdeck.localcluster.binaries import BinariesUnavailable
 
     with errors_in_one_line(BinariesUnavailable):
-        found = _binaries(with_real_nodes=real_nodes)
+        found = _binaries(with_real_nodes=real_nodes, with_helm=helm)
     for program in sorted(found.paths):
         click.echo(found.paths[program])
 
@@ -310,7 +311,7 @@ def _running(layout: "Layout", cluster: LocalCluster) -> "ClusterStatus":
     return running
 
 
-def _binaries(*, with_real_nodes: bool = False) -> "Binaries":
+def _binaries(*, with_real_nodes: bool = False, with_helm: bool = False) -> "Binaries":
     from quarterdeck.localcluster.binaries import (
         ALL,
         REAL_NODES,
@@ -318,7 +319,7 @@ def _binaries(*, with_real_nodes: bool = False) -> "Binaries":
         ensure_binaries,
     )
 
-    names = (*ALL, *REAL_NODES) if with_real_nodes else ALL
+    names = [*ALL, *(REAL_NODES if with_real_nodes else ()), *(["helm"] if with_helm else ())]
     return ensure_binaries(BinarySettings.from_environment(os.environ), names)
 
 

@@ -33,7 +33,7 @@ SECTION = "Plain YAML, Kustomize and Helm"
 
 @pytest.fixture(scope="session")
 def helm() -> Path:
-    """Helm from the cache; it is built once, which takes some minutes."""
+    """Helm from the cache; `make test` builds it once, which takes some minutes."""
     try:
         return ensure_binaries(BinarySettings.from_environment(os.environ), ["helm"]).paths["helm"]
     except BinariesUnavailable as error:
