@@ -147,7 +147,7 @@ async def test_a_finalizer_keeps_a_note_until_its_copy_is_gone(
     copy = f"{namespace}.hello"
 
     def no_notes() -> bool:
-        return control_plane.requests().send("GET", everywhere).json()["items"] == []
+        return not control_plane.requests().send("GET", everywhere).json()["items"]
 
     # The example puts its finalizer on every note, and nobody would remove it after this test.
     await eventually_async(no_notes, "the notes of earlier tests are gone")
