@@ -2,11 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ CHECKOUT = Path(__file__).parent.parent.parent
 QUARTERDECK = (sys.executable, "-m", "quarterdeck")
 LIMIT = 240.0
 """Seconds after which something that should happen counts as not happening."""
+
+
+def tied(*words: str) -> list[str]:
+    """A command that the kernel kills when this process ends, also when that is killed."""
+    (program, *arguments) = words
+    module = "quarterdeck.localcluster.die_with_parent"
+    path = shutil.which(program) or program
+    return [sys.executable, "-P", "-m", module, str(os.getpid()), path, *arguments]
 
 
 class RealCluster:
@@ -61,6 +70,10 @@ class RealCluster:
         )
         assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout if check else done.stdout + done.stderr
+
+    def up(self, *options: str) -> None:
+        """Start the cluster; who kills this process ends the start, and not the cluster."""
+        self.run(*tied(*QUARTERDECK, "local", "up", "--real-nodes", *options))
 
     def quarterdeck(self, *words: str, check: bool = True, inside: bool = False) -> str:
         """The output of one of our commands."""
@@ -111,6 +124,20 @@ class RealCluster:
         """Kill a component with SIGKILL, and wait until its process has ended."""
         assert self.process_of(component).end(signal.SIGKILL, LIMIT)
 
+    def kill_containers(self, pod: dict[str, Any]) -> None:
+        """Kill the processes in a pod's containers with SIGKILL; the kubelet starts them again."""
+        names = [
+            one["containerID"].partition("://")[2] for one in pod["status"]["containerStatuses"]
+        ]
+        killed = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                cgroups = (process / "cgroup").read_text()
+                if any(name in cgroups for name in names):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    killed += 1
+        assert killed >= len(names), f"{names}: {killed} processes"
+
     def running(self, *components: str) -> None:
         """Wait until components run again."""
 
@@ -123,11 +150,9 @@ class RealCluster:
     @contextmanager
     def forwarded(self, namespace: str, target: str, port: int) -> Iterator[int]:
         """A port of this machine that `kubectl port-forward` connects to a port of a pod."""
+        words = (self.status.kubectl, "port-forward", "--namespace", namespace)
         process = subprocess.Popen(
-            [
-                *(self.status.kubectl, "port-forward", "--namespace", namespace),
-                *("--address=127.0.0.1", target, f":{port}"),
-            ],
+            tied(*words, "--address=127.0.0.1", target, f":{port}"),
             env=self.variables,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,6 +1,8 @@
 """The cluster of all tests on real nodes, and the images that run in it."""
 
+import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,20 +26,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def before() -> Machine:
-    """The machine before any of this."""
+def homes(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """The directory for the clusters' states; what a killed run left in it is removed first."""
     if os.geteuid() != 0:
         pytest.fail("real nodes need root; run `make e2e` as root")
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir("real-nodes")
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.fail("these tests run already in this checkout")
+        for left in (path for path in folder.iterdir() if path.is_dir()):
+            RealCluster(left).quarterdeck("local", "down")
+            shutil.rmtree(left)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def before(homes: Path) -> Machine:
+    """The machine before any of this."""
     return machine()
 
 
 @pytest.fixture(scope="session")
-def cluster(before: Machine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def cluster(before: Machine, homes: Path) -> Iterator[RealCluster]:
     """A cluster with two real nodes; at its end the machine is as it was."""
     kept = os.environ.get(KEPT_CLUSTER)
-    made = RealCluster(Path(kept) if kept else tmp_path_factory.mktemp("real-nodes"))
+    made = RealCluster(Path(kept) if kept else homes / "main")
     try:
-        made.quarterdeck("local", "up", "--real-nodes", str(NODES), "--audit-log")
+        made.up(str(NODES), "--audit-log")
         yield made
     finally:
         if not kept:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.cluster import RealCluster
+from tests.e2e.cluster import RealCluster, tied
 from tests.prometheus_process import Prometheus, prometheus, staleness_rules, targets_of
 
 
@@ -24,7 +24,7 @@ def monitored(
 
     rules = staleness_rules(shorter={})
     with prometheus(
-        directory, targets_of(pods), rules, prefix=cluster.enter, fetch=fetch
+        directory, targets_of(pods), rules, prefix=tied(*cluster.enter), fetch=fetch
     ) as running:
         yield running
 

@@ -2,14 +2,13 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import yaml
-from tests.e2e.cluster import CHECKOUT, RealCluster
+from tests.e2e.cluster import CHECKOUT, QUARTERDECK, RealCluster, tied
 from tests.e2e.conftest import Images
 
 from quarterdeck.localcluster.real_nodes.addresses import CONTROL_PLANE, REGISTRY
@@ -61,7 +60,7 @@ def served(cluster: RealCluster, releases: Releases) -> Iterator[str]:
     """The address of an update service beside the control plane, for the pods."""
     command = ("release", "graph", "serve", str(releases.channels), "--listen", GRAPH)
     process = subprocess.Popen(
-        [*cluster.enter, sys.executable, "-m", "quarterdeck", *command],
+        tied(*cluster.enter, *QUARTERDECK, *command),
         cwd=CHECKOUT,
         env=os.environ,
         stdout=subprocess.DEVNULL,

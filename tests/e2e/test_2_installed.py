@@ -5,6 +5,7 @@ The tests are one story, in this order, on one installation.
 
 import json
 import re
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -115,6 +116,7 @@ def test_operators_pods_meet_restricted_pod_security(cluster: RealCluster) -> No
             *("--overwrite", "--dry-run=server"),
             check=False,
         )
+        assert "labeled" in said, said
         assert "Warning" not in said, said
 
 
@@ -244,11 +246,10 @@ def holder(cluster: RealCluster, namespace: str, lease: str) -> str:
 def test_the_other_replica_takes_over_from_a_killed_leader(cluster: RealCluster) -> None:
     namespace, _ = SAMPLE
     leader = holder(cluster, namespace, "sample-operator")
-    (pod,) = (
-        pod["metadata"]["name"]
-        for pod in cluster.pods(*SAMPLE)
-        if pod["metadata"]["name"] in leader
-    )
+    (leads,) = (one for one in cluster.pods(*SAMPLE) if one["metadata"]["name"] in leader)
+    pod = leads["metadata"]["name"]
+    # Killed, it cannot give its Lease back; deleted, it cannot come back for it.
+    cluster.kill_containers(leads)
     cluster.kubectl("delete", "pod", pod, *_in(SAMPLE), "--grace-period=0", "--force")
     eventually(
         lambda: (now := holder(cluster, namespace, "sample-operator")) and pod not in now,
@@ -366,9 +367,15 @@ def test_an_update_survives_the_loss_of_a_node(
             limit=LIMIT,
         )
         lost = {pod["spec"]["nodeName"] for pod in cluster.pods(*CVO)}.pop()
+        killed = datetime.now(UTC)
         cluster.kill(lost)
         cluster.running(lost)
         eventually(lambda: is_at(cluster, made.NEXT), "the update ends", limit=600)
+    (newest, *_) = version(cluster)["status"]["history"]
+    began, ended = (
+        datetime.fromisoformat(newest[f"{part}Time"]) for part in ("started", "completion")
+    )
+    assert began <= killed < ended, "in the middle of the update"
     eventually(lambda: healthy(cluster, made.NEXT), "every operator is healthy", limit=LIMIT)
     following = {pod["spec"]["containers"][0]["image"] for pod in cluster.pods(*CVO)}
     assert following == {releases.next}

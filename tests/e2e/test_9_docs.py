@@ -12,9 +12,9 @@ PAGE = (DOCS / "real-nodes.md").read_text()
 BUILD = "quarterdeck image build -o quarterdeck.tar"
 
 
-def test_every_command_of_the_document_works(tmp_path: Path, images: Images) -> None:
+def test_every_command_of_the_document_works(tmp_path: Path, homes: Path, images: Images) -> None:
     before = machine()
-    shell = Shell(tmp_path, {"XDG_STATE_HOME": str(tmp_path)})
+    shell = Shell(tmp_path, {"XDG_STATE_HOME": str(homes / "docs")})
     every = commands(PAGE)
     assert "--real-nodes 2" in every[0][0]
     assert "--purge" in every[-1][0]
