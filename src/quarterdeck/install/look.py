@@ -12,6 +12,7 @@ from quarterdeck.install.removal import (
     SKIPPED_KINDS,
     Found,
     Own,
+    content,
     helm_release,
     is_dependent,
     is_of_others,
@@ -21,12 +22,13 @@ from quarterdeck.install.removal import (
     own,
 )
 from quarterdeck.install.rights import Needed, removal_rights
-from quarterdeck.kube import Client, Forbidden, NotFound
+from quarterdeck.kube import Client, Forbidden, NotFound, ServerError
 from quarterdeck.kube.kinds import discover, kinds_of_definition
 from quarterdeck.status.definitions import is_foreign
 
 EVERYWHERE = "default"
-"""A namespace of every cluster: what every namespace gets, such as certificates, is there too."""
+"""A namespace of every cluster: what every namespace gets, such as certificates, is there too, with
+the same content."""
 
 
 class UninstallError(Exception):
@@ -110,7 +112,7 @@ async def look(
             continue
         listed = await _list(client, resource, unreadable)
         everywhere = {
-            (one.resource.kind, one.object["metadata"]["name"])
+            (one.resource.kind, one.object["metadata"]["name"]): content(one.object)
             for one in listed
             if one.object["metadata"].get("namespace") == EVERYWHERE
         }
@@ -184,6 +186,12 @@ async def _list(
             raise
         unreadable.append(Right(group=resource.group, resource=resource.plural, verb="list"))
         return []
+    except ServerError as error:
+        kind = f"{resource.plural}.{resource.group}".rstrip(".")
+        raise UninstallError(
+            f"{kind} cannot be listed: {error.message}; what cannot be listed is not taken for "
+            f"nothing, and would keep namespaces: mend what serves {kind}, or remove it"
+        ) from error
     # The objects of a list do not say their kind.
     return [
         Found(

@@ -7,7 +7,7 @@ objects of a kind that our operators serve are cleaned up in any case, because n
 namespace of ours stays if it has objects of others.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -137,15 +137,21 @@ def _is_our_namespace(obj: Object, own: Own, others: Sequence[str], *, marked: b
     return marked or (bool(others) and all(one in own.managers for one in others))
 
 
-def is_of_others(obj: Object, own: Own, everywhere: Collection[tuple[str, str]]) -> bool:
+def content(obj: Object) -> object:
+    """What of an object is lost with it, beside names and rights."""
+    return [obj.get(field) for field in ("data", "binaryData", "spec")]
+
+
+def is_of_others(obj: Object, own: Own, everywhere: Mapping[tuple[str, str], object]) -> bool:
     """Whether an object in a namespace of ours is somebody else's, and keeps that namespace.
 
-    `everywhere` has the kinds and names of what every namespace gets.
+    `everywhere` has what every namespace gets: the content by kind and name.
     """
     metadata = obj["metadata"]
     if not metadata.get("uid") or is_dependent(obj) or metadata.get("deletionTimestamp"):
         return False  # computed by a server, or it goes by itself
-    if identity(obj) in own.brought or (obj["kind"], metadata["name"]) in everywhere:
+    key = (obj["kind"], metadata["name"])
+    if identity(obj) in own.brought or (key in everywhere and everywhere[key] == content(obj)):
         return False
     entries = metadata.get("managedFields") or []
     writers = [str(one.get("manager")) for one in entries if not one.get("subresource")]
@@ -213,6 +219,11 @@ def waits_for(found: Found) -> str:
             return f"{found}: {' '.join(told)}"
     if not finalizers:
         return f"{found} is still there"
+    if finalizers == ["foregroundDeletion"]:
+        return (
+            f"{found} waits until its pods have ended; if their node is lost, delete them with "
+            f"--force: kubectl get pods --namespace={found.namespace} --output=wide"
+        )
     if found.resource.kind == "CustomResourceDefinition":
         return (
             f"{found} waits for its objects, which something keeps; see their finalizers: "

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.meta import CRDS, NAMESPACES
+from quarterdeck.api.meta import CRDS, DEPLOYMENTS, NAMESPACES
 from quarterdeck.delivery.registry import installed
 from quarterdeck.install.removal import (
     Found,
+    content,
     helm_release,
     is_of_others,
     is_ours,
@@ -161,6 +162,9 @@ def in_ours(*managers: str, kind: str = "ConfigMap", name: str = "theirs", **mor
     return written(*managers, kind=kind, name=name, **given)
 
 
+EVERYWHERE = in_ours("x", name="ca.crt") | {"data": {"a": "b"}}
+
+
 @pytest.mark.parametrize(
     ("obj", "keeps"),
     [
@@ -176,12 +180,14 @@ def in_ours(*managers: str, kind: str = "ConfigMap", name: str = "theirs", **mor
         pytest.param(in_ours("x", ownerReferences=[{"uid": "2"}]), False, id="of an owner"),
         pytest.param(in_ours("x", deletionTimestamp="now"), False, id="being deleted"),
         pytest.param(in_ours("x", uid=""), False, id="computed by a server"),
-        pytest.param(in_ours("x", name="kube-root-ca.crt"), False, id="in every namespace"),
+        pytest.param(EVERYWHERE, False, id="in every namespace"),
+        pytest.param(EVERYWHERE | {"data": {"a": "c"}}, True, id="the name alone is elsewhere"),
         pytest.param(in_ours("x", kind="Secret", name="pull-secret"), False, id="brought for us"),
     ],
 )
 def test_objects_of_others_keep_a_namespace(obj: Any, keeps: bool) -> None:
-    assert is_of_others(obj, OWN, {("ConfigMap", "kube-root-ca.crt")}) is keeps
+    everywhere = {("ConfigMap", "ca.crt"): content(EVERYWHERE)}
+    assert is_of_others(obj, OWN, everywhere) is keeps
 
 
 def test_what_keeps_a_namespace_or_a_definition_is_told() -> None:
@@ -196,6 +202,10 @@ def test_what_keeps_a_namespace_or_a_definition_is_told() -> None:
     kind = written(kind=CRDS.kind, name="notes.example.test", finalizers=["x/clean-up"])
     told = waits_for(Found(resource=CRDS, object=kind))
     assert "kubectl get notes.example.test --all-namespaces" in told
+    stopping = in_ours(kind="Deployment", name="d", finalizers=["foregroundDeletion"])
+    told = waits_for(Found(resource=DEPLOYMENTS, object=stopping))
+    assert "waits until its pods have ended" in told
+    assert "kubectl get pods --namespace=openshift-cluster-version" in told
 
 
 def test_the_release_of_helm_is_named() -> None:
