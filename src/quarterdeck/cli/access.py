@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from quarterdeck.cli.output import errors_in_one_line
+from quarterdeck.cli.output import CommandFailed, errors_in_one_line
 
 if TYPE_CHECKING:
     from quarterdeck.kube import Client
@@ -34,3 +35,16 @@ def cluster_access(command: Callable[..., None]) -> Callable[..., None]:
             command(ask=lambda question: asyncio.run(ask(question)), **rest)
 
     return with_access
+
+
+@contextmanager
+def can_be_continued(how: str) -> Iterator[None]:
+    """End a command in the middle of its changes with one line, which says how to continue."""
+    from quarterdeck.kube import KubeError
+
+    try:
+        yield
+    except KubeError as error:
+        raise CommandFailed(f"{error}; {how}") from error
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise CommandFailed(f"stopped; {how}") from None

@@ -14,7 +14,7 @@ import click
 
 import quarterdeck
 from quarterdeck import log as logs
-from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.access import can_be_continued, cluster_access
 from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.output import CommandFailed, errors_in_one_line
 from quarterdeck.terminal import visible
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 MAX_FILE = 1 << 20
+CONTINUE = (
+    "what is applied stays: run this again to continue, or remove it with: quarterdeck uninstall"
+)
 _COLOURS = {"error": "red", "warning": "yellow", "info": None}
 
 
@@ -92,7 +95,7 @@ def install(
     applied. You can repeat it.
 
     The exit code is 0 if everything is there, 1 if the preflight refuses or the release is not
-    there in time, 2 if the cluster cannot be asked.
+    there in time, 2 if the cluster cannot be asked or the command is stopped.
     """
     from quarterdeck.install.carry_out import InstallError
     from quarterdeck.install.preflight import InstallOptions
@@ -124,10 +127,11 @@ def install(
         if dry_run:
             _show_steps(plan)
             return
-        ask(lambda client: _install(client, plan))
-        if not no_wait:
-            _wait(ask, plan, timeout)
-            ask(lambda client: _install_later(client, plan))
+        with can_be_continued(CONTINUE):
+            ask(lambda client: _install(client, plan))
+            if not no_wait:
+                _wait(ask, plan, timeout)
+                ask(lambda client: _install_later(client, plan))
     click.echo(_end(plan, waited=not no_wait))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quarterdeck import log as logs
-from quarterdeck.cli.access import cluster_access
+from quarterdeck.cli.access import can_be_continued, cluster_access
 from quarterdeck.cli.durations import Duration
 from quarterdeck.cli.output import CommandFailed, errors_in_one_line
 from quarterdeck.terminal import visible
@@ -44,7 +44,8 @@ def uninstall(yes: bool, dry_run: bool, timeout: timedelta, ask: Callable[..., A
     The operators clean up after their objects first; then they are removed, with their rights,
     CRDs and namespaces. What others installed stays.
 
-    The exit code is 0 if nothing is left, 1 if something is, 2 if the cluster cannot be asked.
+    The exit code is 0 if nothing is left, 1 if something is, 2 if the cluster cannot be asked or
+    the command is stopped.
     """
     from quarterdeck.install.look import UninstallError
 
@@ -62,7 +63,8 @@ def uninstall(yes: bool, dry_run: bool, timeout: timedelta, ask: Callable[..., A
             ask(lambda client: _check_rights(client, found))
             if not yes:
                 _confirm(found)
-            ask(lambda client: _remove(client, timeout))
+            with can_be_continued("what is removed is gone: run this again to continue"):
+                ask(lambda client: _remove(client, timeout))
         except UninstallError as error:
             raise NotRemoved(str(error)) from error
         left = ask(_look)

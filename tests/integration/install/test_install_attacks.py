@@ -5,6 +5,7 @@ After each test all objects are those of before it.
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,7 @@ def test_what_others_made_is_neither_taken_over_nor_deleted(
     box = {"name": "main", "image": "example.test/theirs:1", "securityContext": inner}
     make(plane, pod | {"spec": {"securityContext": secure, "containers": [box]}})
     make(plane, config_map(OURS, "treasure", a="b"))
+    make(plane, config_map("default", "treasure", a="of the same name"))
     copied = {"quarterdeck.dev/owner": "quarterdeck"}
     make(plane, config_map("default", "copy", annotations=copied))
     plane.kubectl("rollout", "restart", "deployment/staleness-checker", f"--namespace={CHECKER}")
@@ -195,7 +197,7 @@ def test_what_others_made_is_neither_taken_over_nor_deleted(
     assert not [key for key in left if "quarterdeck-staleness" in key[2] and key[0] != "Namespace."]
     assert "nothing of Quarterdeck is installed" in shell.succeed(UNINSTALL).stdout
 
-    plane.kubectl("delete", "configmap", "copy", "--namespace=default")
+    plane.kubectl("delete", "configmap", "copy", "treasure", "--namespace=default")
     plane.kubectl("delete", f"--namespace={OURS}", "configmap/treasure", "pod/theirs", "--force")
     plane.kubectl("delete", "namespace", CHECKER)
     shell.succeed(UNINSTALL)
@@ -212,6 +214,8 @@ def test_killed_or_cut_off_anywhere_and_run_again(
     wanted = names(shell.succeed(f"quarterdeck install --image {IMAGE} -o yaml").stdout)
     for point in (0, 7, 15):
         killed_at(proxied, proxy, INSTALL, "patch", point, tmp_path)
+    said = stopped_at(proxied, proxy, INSTALL, "patch", 11, tmp_path)
+    assert "error: stopped; what is applied stays: run this again to continue" in said
     refused_at(proxied, proxy, INSTALL, "patch", 12, Answer(500))
     both = [shell.start(INSTALL, tmp_path / f"install-{number}") for number in range(2)]
     assert [one.wait(120) for one in both] == [0, 0], (tmp_path / "install-0").read_text()
@@ -221,6 +225,8 @@ def test_killed_or_cut_off_anywhere_and_run_again(
     assert all_objects(plane.kubeconfig) == there
 
     refused_at(proxied, proxy, UNINSTALL, "delete", 0, Cut())
+    said = stopped_at(proxied, proxy, UNINSTALL, "delete", 0, tmp_path)
+    assert "error: stopped; what is removed is gone: run this again to continue" in said
     for point in (0, 3, 6):
         killed_at(proxied, proxy, UNINSTALL, "delete", point, tmp_path)
     both = [shell.start(UNINSTALL, tmp_path / f"uninstall-{number}") for number in range(2)]
@@ -238,15 +244,34 @@ def killed_at(
     run: Shell, proxy: FaultProxy, command: str, verb: str, point: int, directory: Path
 ) -> None:
     """Kill a command (-9) while one of its writes is under way, which happens or not."""
-    hold = Hold()
+    _, code = signalled_at(run, proxy, command, verb, point, directory, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+
+
+def stopped_at(
+    run: Shell, proxy: FaultProxy, command: str, verb: str, point: int, directory: Path
+) -> str:
+    """Stop a command by Ctrl-C there; what it says, without a traceback."""
+    said, code = signalled_at(run, proxy, command, verb, point, directory, signal.SIGINT)
+    assert code == 2, said
+    assert "Traceback" not in said
+    return said
+
+
+def signalled_at(
+    run: Shell, proxy: FaultProxy, command: str, verb: str, point: int, directory: Path, number: int
+) -> tuple[str, int]:
+    """Send a command a signal while one of its writes is under way; its output and exit code."""
+    log, hold = directory / "signalled", Hold()
     proxy.inject(hold, verb=verb, skip=point)
-    process = run.start(command, directory / "killed")
+    process = run.start(command, log)
     until(lambda: hold.held.wait(1) or process.poll() is not None, bool, "the write or the end")
-    assert process.poll() is None, (directory / "killed").read_text()
-    process.kill()
-    process.wait()
+    assert process.poll() is None, log.read_text()
+    process.send_signal(number)
+    code = process.wait(60)
     hold.let_go.set()
     proxy.clear()
+    return log.read_text(), code
 
 
 def refused_at(
@@ -257,6 +282,38 @@ def refused_at(
     proxy.clear()
     assert done.returncode == 2, done.stdout + done.stderr
     assert is_one_line(done), done.stderr
+    assert "run this again to continue" in done.stderr
+
+
+def test_what_cannot_be_listed_is_named_and_is_not_taken_for_nothing(
+    plane: ControlPlane, shell: Shell
+) -> None:
+    """A kind of others whose conversion webhook is gone; an installation does not need it."""
+    group, names = "broken.example.test", {"kind": "Widget", "plural": "widgets"}
+    kind = f"widgets.{group}"
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v2", "schema": schema}
+        for name in ("v1", "v2")
+    ]
+    service = {"service": {"namespace": "default", "name": "gone"}}
+    webhook = {"clientConfig": service, "conversionReviewVersions": ["v1"]}
+    spec = {"group": group, "names": names, "scope": "Cluster", "versions": versions}
+    spec["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    crds = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    make(plane, {**crds, "metadata": {"name": kind}, "spec": spec})
+    plane.kubectl("wait", f"crd/{kind}", "--for=condition=Established", "--timeout=60s")
+    widget = {"apiVersion": f"{group}/v2", "kind": "Widget", "metadata": {"name": "one"}}
+    make(plane, widget)
+    shell.succeed(INSTALL)
+    done = shell(UNINSTALL)
+    assert done.returncode == 2
+    assert is_one_line(done)
+    assert f"{kind} cannot be listed: conversion webhook for {group}" in done.stderr
+    assert f"mend what serves {kind}, or remove it" in done.stderr
+    plane.kubectl("delete", f"widgets.v2.{group}", "one")
+    plane.kubectl("delete", "crd", kind)
+    until(lambda: shell(UNINSTALL), lambda seen: seen.returncode == 0, "removed without it")
 
 
 def test_what_refuses_or_does_not_go_is_named(plane: ControlPlane, shell: Shell) -> None:
