@@ -346,6 +346,8 @@ class Local(msgspec.Struct, frozen=True, kw_only=True):
     """Each replaces the delivered argument with the same flag."""
     text: str = ""
     """The text after the title when the cluster is ready."""
+    replicas: int = 0
+    """The replicas of its Deployment; 0 for as many as are delivered."""
     show_replicas: bool = False
     """Whether to show the replicas of its Deployment, and the leader."""
     objects: LocalObjects | None = None

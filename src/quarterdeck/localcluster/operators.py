@@ -87,6 +87,7 @@ def deploy_operator(
             raise LocalClusterError(missing_namespace(declared, namespace))
     apply(cluster, accounts)
     wanted = [*declared.local.args, *args]
+    declared = with_local_replicas(declared)
     match declared.delivery:
         case Deployed() as delivery:
             workload = deployment(declared, delivery)
@@ -102,6 +103,15 @@ def deploy_operator(
             raise LocalClusterError(
                 f"the operator {name} is not delivered: run it with `quarterdeck run`"
             )
+
+
+def with_local_replicas(declared: Declaration) -> Declaration:
+    """The declaration with as many replicas as a local cluster has."""
+    delivery, replicas = declared.delivery, declared.local.replicas
+    if not isinstance(delivery, Deployed) or not replicas:
+        return declared
+    delivered = msgspec.structs.replace(delivery, replicas=replicas)
+    return msgspec.structs.replace(declared, delivery=delivered)
 
 
 def local_static_pod(delivered: Object, args: Sequence[str]) -> Object:

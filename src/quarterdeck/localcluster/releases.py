@@ -26,7 +26,11 @@ from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.api_request import Requests
 from quarterdeck.localcluster.errors import LocalClusterError
 from quarterdeck.localcluster.infrastructure import INFRASTRUCTURE_KIND, ensure_infrastructure
-from quarterdeck.localcluster.operators import create_if_missing, with_changes
+from quarterdeck.localcluster.operators import (
+    create_if_missing,
+    with_changes,
+    with_local_replicas,
+)
 from quarterdeck.payload.files import RELEASE_METADATA
 from quarterdeck.payload.model import ReleaseMetadata
 from quarterdeck.payload.releases import load_release, metadata_text, read_releases
@@ -152,9 +156,10 @@ def _releases(cluster: ClusterAccess) -> Path:
 def _here(declared: Declaration, root: Path) -> Declaration:
     """The declaration as it is delivered on this machine.
 
-    It has the arguments for a local cluster, and the operator that applies payloads has this
-    machine's releases directory.
+    It has the arguments and replicas for a local cluster, and the operator that applies payloads
+    has this machine's releases directory.
     """
+    declared = with_local_replicas(declared)
     delivery = declared.delivery
     if not isinstance(delivery, Deployed) or delivery.in_payload is None:
         return declared

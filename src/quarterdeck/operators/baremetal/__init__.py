@@ -25,7 +25,6 @@ OPERATOR = Declaration(
     run_level=31,
     capability="baremetal",
     delivery=Deployed(
-        replicas=1,
         priority_class="system-node-critical",
         preferred_nodes=CONTROL_PLANE,
         tolerated_taints=CONTROL_PLANE_ROLES,
@@ -61,5 +60,5 @@ OPERATOR = Declaration(
             why="after a handover the status is there already; it is written when the spec changes",
         ),
     ),
-    local=Local(text=", disabled unless the platform is BareMetal"),
+    local=Local(replicas=1, text=", disabled unless the platform is BareMetal"),
 )

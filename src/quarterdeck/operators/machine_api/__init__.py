@@ -3,7 +3,7 @@
 `build` says which releases it comes from, and how it behaves in each.
 """
 
-from quarterdeck.delivery.declaration import Declaration, Deployed, PayloadPart
+from quarterdeck.delivery.declaration import Declaration, Deployed, Local, PayloadPart
 from quarterdeck.delivery.placement import CONTROL_PLANE, CONTROL_PLANE_ROLES
 
 OPERATOR = Declaration(
@@ -21,7 +21,6 @@ OPERATOR = Declaration(
     run_level=30,
     capability="MachineAPI",
     delivery=Deployed(
-        replicas=1,
         priority_class="system-node-critical",
         preferred_nodes=CONTROL_PLANE,
         tolerated_taints=CONTROL_PLANE_ROLES,
@@ -34,4 +33,5 @@ OPERATOR = Declaration(
             kept=True,
         ),
     ),
+    local=Local(replicas=1),
 )

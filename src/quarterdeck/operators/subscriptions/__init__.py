@@ -23,7 +23,7 @@ OPERATOR = Declaration(
     account="subscription-operator",
     cluster_operator="operator-lifecycle-manager",
     capability="OperatorLifecycleManager",
-    delivery=Deployed(replicas=1, priority_class="system-cluster-critical"),
+    delivery=Deployed(priority_class="system-cluster-critical"),
     kinds=(
         f"{_KINDS}:SUBSCRIPTIONS",
         f"{_KINDS}:CLUSTER_SERVICE_VERSIONS",
@@ -32,6 +32,7 @@ OPERATOR = Declaration(
         "quarterdeck.api.operators_v1:OPERATOR_GROUPS",
     ),
     local=Local(
+        replicas=1,
         objects=LocalObjects(
             objects="quarterdeck.operators.subscriptions.local_default:local_objects"
         ),
