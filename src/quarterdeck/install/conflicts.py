@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.api.meta import CRDS, NAMESPACES, Object
 from quarterdeck.install.facts import Identity, identity, managers_of
 from quarterdeck.install.plan import AppliedStep, InstallationPlan
-from quarterdeck.install.preflight import Finding, error, info, warning
+from quarterdeck.install.preflight import Finding, error, warning
 from quarterdeck.install.removal import LOCAL, Own, helm_release, is_ours
 from quarterdeck.status.definitions import is_foreign
 
@@ -51,7 +51,12 @@ def beside(plan: InstallationPlan, live: Live, own: Own) -> InstallationPlan:
             )
         )
     if spaces:
-        findings.append(info(f"used as it is, because others made it: {named(sorted(spaces))}"))
+        findings.append(
+            warning(
+                f"used as it is, because others made it: {named(sorted(spaces))}; who may create "
+                "pods there can use the rights of the operators"
+            )
+        )
     findings += [
         warning(f"left to Helm, which has it as the release {helm}; change it by: helm upgrade")
         for helm in sorted(set(by_helm.values()))

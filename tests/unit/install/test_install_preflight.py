@@ -91,7 +91,7 @@ def test_a_namespace_of_somebody_else_is_used_as_it_is() -> None:
     found = with_others(plan, wanted, "kubectl-create")
     assert not found.refused
     assert "quarterdeck-staleness" not in names(found, "Namespace")
-    assert "used as it is, because others made it" in messages(found, "info")
+    assert "who may create pods there can use the rights" in messages(found, "warning")
     assert wanted[2] in names(with_others(plan, wanted, "quarterdeck-install"), "Namespace")
 
 
