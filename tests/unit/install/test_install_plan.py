@@ -3,15 +3,19 @@
 from typing import Any
 
 import pytest
+import yaml
+from tests.places import DEPLOY
 
 from quarterdeck.api.meta import Object
 from quarterdeck.delivery.registry import installed
-from quarterdeck.install.facts import ClusterFacts
+from quarterdeck.install.facts import ClusterFacts, identity
 from quarterdeck.install.plan import InstallationPlan, plan, wanted_image
 from quarterdeck.install.preflight import InstallOptions
 
 OPERATORS = list(installed().operators.values())
 DIGEST = "sha256:" + "a" * 64
+NAMED = "quarterdeck:0.1.0"
+"""The image that the delivered files name."""
 IMAGE = f"registry.example.test/quarterdeck@{DIGEST}"
 
 
@@ -57,6 +61,13 @@ def test_a_plain_cluster_gets_the_operator_of_releases_and_the_checker() -> None
     assert container["image"] == IMAGE
     assert {"name": "RELEASE_IMAGE", "value": IMAGE} in container["env"]
     assert not [arg for arg in container["args"] if "{{" in arg]
+
+
+def test_the_plain_yaml_has_what_the_command_applies() -> None:
+    """Kustomize and the chart are compared to the plain YAML by tests/integration/install."""
+    plain = (DEPLOY / "install" / "quarterdeck.yaml").read_text()
+    objects = {identity(one): one for one in yaml.safe_load_all(plain.replace(NAMED, IMAGE))}
+    assert {identity(one): one for one in planned(facts()).objects} == objects
 
 
 def test_operators_that_are_left_out_have_no_capability() -> None:
