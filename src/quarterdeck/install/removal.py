@@ -7,6 +7,7 @@ objects of a kind that our operators serve are cleaned up in any case, because n
 namespace of ours stays if it has objects of others.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -40,6 +41,7 @@ _CREATED = "f:kubernetes.io/metadata.name"
 SKIPPED_KINDS = frozenset({"Event", "Node", "CustomResourceDefinition", "Namespace"})
 """Kinds that are not searched: they expire, or have their own turn."""
 _HELM = "meta.helm.sh/release-"
+_HELM_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?")
 _NOT_REMOVED = "Namespace"
 """How the types of the conditions begin that say what keeps a namespace: objects in it, their
 finalizers, or an API that does not answer."""
@@ -163,13 +165,18 @@ def is_of_others(obj: Object, own: Own, everywhere: Mapping[tuple[str, str], obj
 
 
 def helm_release(obj: Object) -> str:
-    """The release of Helm that an object belongs to, with its namespace; empty without one."""
+    """The release of Helm that an object belongs to, with its namespace; empty without one.
+
+    Its name becomes part of a command for people, so what Helm would refuse as a name is none.
+    """
     metadata = obj["metadata"]
     if (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") != "Helm":
         return ""
     annotations = metadata.get("annotations") or {}
     name, namespace = annotations.get(f"{_HELM}name"), annotations.get(f"{_HELM}namespace")
-    return f"{name} in the namespace {namespace}" if name and namespace else ""
+    if not (_HELM_NAME.fullmatch(str(name)) and _HELM_NAME.fullmatch(str(namespace))):
+        return ""
+    return f"{name} in the namespace {namespace}"
 
 
 def is_touched(obj: Object, own: Own) -> bool:

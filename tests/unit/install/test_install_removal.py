@@ -214,3 +214,6 @@ def test_the_release_of_helm_is_named() -> None:
     obj = written("helm", labels=labels, annotations=annotations)
     assert helm_release(obj) == "q in the namespace n"
     assert helm_release(written("helm", labels=labels)) == ""
+    for bad in ("q; reboot", "q\nq", "$(reboot)", "-q", "Q", ""):
+        evil = annotations | {"meta.helm.sh/release-name": bad}
+        assert helm_release(written("helm", labels=labels, annotations=evil)) == ""

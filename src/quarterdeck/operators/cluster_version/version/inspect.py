@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import timedelta
@@ -53,7 +54,8 @@ async def request_update(
     view = await current_update(client)
     if risks := unaccepted_risks(view, version, image, accepted_risks):
         told = "; ".join(f"{risk.name}: {risk.message} ({risk.url})" for risk in risks)
-        flags = " ".join(f"--accept-risk {risk.name}" for risk in risks)
+        # The names come from an update service, and the command may be copied into a shell.
+        flags = " ".join(f"--accept-risk {shlex.quote(risk.name)}" for risk in risks)
         raise UpdateError(
             f"{version or image} is not recommended for this cluster: {told}; "
             f"choose another release, or accept the risk with {flags}"
