@@ -41,7 +41,9 @@ def web(cluster: RealCluster, images: Images) -> Iterator[dict[str, str]]:
         pod["metadata"]["name"]: pod["spec"]["nodeName"]
         for pod in cluster.pods("default", "app=web")
     }
-    cluster.kubectl("delete", "deployment/web", "service/web", "--namespace=default")
+    # In the foreground: the next tests compare all objects, and the pods are some of them.
+    gone = ("delete", "deployment/web", "service/web", "--namespace=default")
+    cluster.kubectl(*gone, "--cascade=foreground", f"--timeout={LIMIT:.0f}s")
 
 
 def test_both_nodes_are_ready(cluster: RealCluster) -> None:
