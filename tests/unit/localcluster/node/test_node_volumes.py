@@ -333,6 +333,23 @@ def test_host_paths_never_show_what_is_hidden(tmp_path: Path, path: str, fine: b
         bind(volume, {}, tmp_path, hidden)
 
 
+def test_a_pod_only_reads_the_releases_and_writes_to_its_own_credentials(tmp_path: Path) -> None:
+    """Who changes a release has the cluster version operator apply anything."""
+    state, releases, own = (tmp_path / name for name in ("state", "state/releases", "state/own"))
+    for directory in (releases, own):
+        directory.mkdir(parents=True)
+    hidden = Hidden(*([PurePosixPath(one)] for one in (state, releases, own)))
+    volume: dict[str, Any] = {"hostPath": {"path": str(releases)}}
+    assert bind(volume, {"readOnly": False}, tmp_path, hidden).read_only
+    with pytest.raises(UnresolvedError, match="no such path"):
+        bind(volume, {"subPath": "new"}, tmp_path, hidden)
+    made = {"hostPath": {"path": f"{releases}/new", "type": "DirectoryOrCreate"}}
+    with pytest.raises(UnresolvedError, match="name another directory"):
+        bind(made, {}, tmp_path, hidden)
+    assert not list(releases.iterdir())
+    assert not bind({"hostPath": {"path": str(own)}}, {}, tmp_path, hidden).read_only
+
+
 def test_nothing_is_made_in_what_is_hidden(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     volume = {"hostPath": {"path": f"{tmp_path}/state/a/b", "type": "DirectoryOrCreate"}}

@@ -120,11 +120,11 @@ class Launcher:
 
     def _hidden(self, pod: Object, *, static: bool) -> Hidden:
         """The paths that the pod must not mount; a static pod may mount its own credentials."""
-        shown = list(self._settings.shown)
+        own = []
         if static and self._settings.credentials:
             name = pod["metadata"]["name"].removesuffix(f"-{self._settings.name}")
-            shown.append(self._settings.credentials / name)
-        return Hidden(self._masked(), shown)
+            own.append(self._settings.credentials / name)
+        return Hidden(self._masked(), self._settings.shown, own)
 
     def _masked(self) -> list[PurePosixPath]:
         """What no pod may see, wherever it is mounted; mounts may change at any time."""

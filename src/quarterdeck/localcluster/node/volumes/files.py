@@ -99,7 +99,8 @@ def check_host_path(body: dict[str, Any], field: str, hidden: Hidden) -> Opened:
     path, kind = Path("/", body["path"]), body.get("type") or ""
     # Checked first, so that nothing is created in a hidden directory.
     nearest = next(each for each in (path, *path.parents) if each.exists())
-    if nearest != path and hidden.holds(open_path(nearest)):
+    there = open_path(nearest)
+    if nearest != path and (hidden.holds(there) or hidden.only_reads(there)):
         raise UnresolvedError(field, str(path), _HIDDEN)
     if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
@@ -196,9 +197,11 @@ def _bind(
     )
     wanted = mount.get("subPath") or expand(mount.get("subPathExpr", ""), variables)
     source = root
+    # Who could write the releases could have the cluster version operator apply anything.
+    only_read = kind in FROM_FILES or (not own and hidden.only_reads(root))
     if wanted:
         try:
-            source = open_beneath(root, wanted, make=kind not in FROM_FILES)
+            source = open_beneath(root, wanted, make=not only_read)
         except OutsideError:
             raise UnresolvedError(field, wanted, "a subPath stays inside its volume") from None
         except (FileNotFoundError, NotADirectoryError):
@@ -208,7 +211,7 @@ def _bind(
     return Bind(
         source=source.path,
         target=PurePosixPath(mount["mountPath"]),
-        read_only=bool(mount.get("readOnly")) or kind in FROM_FILES,
+        read_only=bool(mount.get("readOnly")) or only_read,
         directory=source.is_directory,
         opened=source,
         # Only the agent can move the pod's own volumes.

@@ -117,9 +117,16 @@ def is_mounted(opened: Opened, root: str, target: PurePosixPath) -> bool:
 class Hidden:
     """The paths that no pod may mount, and exceptions inside them."""
 
-    def __init__(self, hidden: Iterable[PurePosixPath], shown: Iterable[PurePosixPath]) -> None:
+    def __init__(
+        self,
+        hidden: Iterable[PurePosixPath],
+        shown: Iterable[PurePosixPath],
+        own: Iterable[PurePosixPath] = (),
+    ) -> None:
+        """A pod can only read what is `shown`; it may write to its `own`."""
         self._hidden = list(hidden)
         self._shown = list(shown)
+        self._own = list(own)
 
     def touches(self, opened: Opened) -> bool:
         """Whether the opened file is hidden, or inside or above a hidden path.
@@ -132,12 +139,26 @@ class Hidden:
 
     def holds(self, opened: Opened) -> bool:
         """Whether the opened file is hidden, or inside a hidden path."""
-        shown = {identity for path in self._shown for identity in _at(path)}
-        hidden = {identity for path in self._hidden for identity in _at(path)}
-        for identity in _upwards(opened):
-            if identity in shown or identity in hidden:
-                return identity not in shown
-        return False
+        return self._nearest(opened) == "hidden"
+
+    def only_reads(self, opened: Opened) -> bool:
+        """Whether the opened file is inside a path that a pod can only read."""
+        return self._nearest(opened) == "shown"
+
+    def _nearest(self, opened: Opened) -> str:
+        """`hidden`, `shown` or `own`: the nearest such path, upwards; `free` without one."""
+        kinds = {
+            identity: kind
+            for kind, paths in (
+                ("hidden", self._hidden),
+                ("shown", self._shown),
+                ("own", self._own),
+            )
+            for path in paths
+            for identity in _at(path)
+        }
+        found = (kinds[one] for one in _upwards(opened) if one in kinds)
+        return next(found, "free")
 
     def _opened(self) -> Iterator[Opened]:
         for path in self._hidden:
