@@ -7,7 +7,6 @@ namespace. When this process ends, the kernel ends all processes of the node.
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -111,8 +110,9 @@ def commands(node: RealNode, programs: Mapping[str, Path]) -> dict[str, list[str
 class Programs:
     """The programs of a node, each started again when it ends."""
 
-    def __init__(self, programs: Mapping[str, Path]) -> None:
+    def __init__(self, programs: Mapping[str, Path], logs: Path = LOGS) -> None:
         self._programs = programs
+        self._logs = logs
         self._running: dict[int, str] = {}
         folders = dict.fromkeys(str(path.parent) for path in programs.values())
         self._path = ":".join([*folders, SYSTEM_PATH])
@@ -120,24 +120,41 @@ class Programs:
     def run(self, node: RealNode) -> None:
         """Start the programs, and wait for whatever ends in this PID namespace."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.chdir("/")
         every = commands(node, self._programs)
         for name, command in every.items():
-            self._start(name, command)
+            self.start(name, command)
             if name == "containerd":
                 _wait_for_socket(Path(CONTAINERD_SOCKET))
+        self.keep(every)
+
+    def keep(self, every: Mapping[str, Sequence[str]]) -> None:
+        """Wait for what ends, and start again what is a program of the node; it returns never."""
         while True:
             pid, _ = os.waitpid(-1, 0)
             if (ended := self._running.pop(pid, None)) is not None:
                 time.sleep(RESTART_PERIOD)
-                self._start(ended, every[ended])
+                self.start(ended, every[ended])
 
-    def _start(self, name: str, command: Sequence[str]) -> None:
+    def start(self, name: str, command: Sequence[str]) -> None:
+        """Start a program.
+
+        Not by `subprocess`: it waits for earlier programs at the next start, and then `keep` never
+        learns that they have ended.
+        """
         environment = {"PATH": self._path, "HOME": OWN_TEMPORARY, "TMPDIR": OWN_TEMPORARY}
-        with (LOGS / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd="/"
-            )
-        self._running[process.pid] = name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        files = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self._logs / f"{name}.log"), flags, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        # Python ignores these itself, and what is ignored is inherited, by containers too.
+        defaults = (signal.SIGPIPE, signal.SIGXFSZ)
+        pid = os.posix_spawn(
+            command[0], [*command], environment, file_actions=files, setsigdef=defaults
+        )
+        self._running[pid] = name
 
 
 def _wait_for_socket(path: Path) -> None:
