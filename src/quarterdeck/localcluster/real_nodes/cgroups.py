@@ -109,9 +109,12 @@ def _deepest_first(cgroup: Path) -> Iterator[Path]:
 
 def _kill_in(cgroup: Path) -> None:
     with suppress(OSError):
-        for pid in (cgroup / "cgroup.procs").read_text().split():
+        pids = {int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()}
+        # The kernel shows a process of a PID namespace that is not ours as 0, and to kill 0 would
+        # kill our own process group.
+        for pid in pids - {0}:
             with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
 
 def _mounted() -> tuple[Path, ...]:

@@ -1,5 +1,7 @@
 """The cgroups of real nodes, on directories that stand for hierarchies."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,23 @@ def test_only_our_cgroups_are_removed_with_all_below_them(tmp_path: Path) -> Non
     (tmp_path / "other" / "pods").mkdir(parents=True)
     cgroups.remove("ours-", (tmp_path,))
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_what_runs_out_of_sight_is_told_and_nobody_else_is_killed(tmp_path: Path) -> None:
+    """The kernel shows it as process 0."""
+    (tmp_path / "ours-node-1").mkdir()
+    (tmp_path / "ours-node-1" / "cgroup.procs").write_text("0\n0\n")
+    code = (
+        "import sys; from pathlib import Path; "
+        "from quarterdeck.localcluster.real_nodes import cgroups; "
+        "cgroups.REMOVE_TIMEOUT = 0.1; cgroups.remove('ours-', (Path(sys.argv[1]),))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, start_new_session=True
+    )
+    assert done.returncode == 1
+    assert "something still runs in it" in done.stderr
 
 
 def test_an_empty_cpuset_is_filled_from_the_one_above(tmp_path: Path) -> None:
