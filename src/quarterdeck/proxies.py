@@ -1,4 +1,4 @@
-"""Which servers are asked without a proxy, by the entries of NO_PROXY. Pure."""
+"""Which proxies can be used, and which servers are asked without one, by NO_PROXY. Pure."""
 
 import ipaddress
 import re
@@ -40,6 +40,19 @@ def is_loopback(host: str) -> bool:
     """Whether the host is this machine."""
     address = _address(host)
     return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def unusable_proxy(proxy: str) -> str:
+    """Why a proxy cannot be used, without its password; empty if it can."""
+    try:
+        parts = urlsplit(proxy)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not an address"
+    if parts.scheme not in ("http", "https"):
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        return f"{shown!r}: only http and https proxies are supported"
+    return "" if host else "has no host"
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

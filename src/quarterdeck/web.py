@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies
 
 import quarterdeck
-from quarterdeck.proxies import is_exempt
+from quarterdeck.proxies import is_exempt, unusable_proxy
 
 if TYPE_CHECKING:
     import aiohttp
@@ -236,13 +236,24 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address; None for a direct connection."""
+    """The proxy that the environment names for an address; None for a direct connection.
+
+    WebError if it is one that we cannot speak to.
+    """
     parts = urlsplit(url)
     known = getproxies()
     if not parts.hostname or is_exempt(url, known.get("no", "")):
         return None
     proxy = known.get(parts.scheme)
-    return proxy if not proxy or "//" in proxy else f"http://{proxy}"
+    if not proxy:
+        return None
+    proxy = proxy if "//" in proxy else f"http://{proxy}"
+    if why := unusable_proxy(proxy):
+        name = f"{parts.scheme.upper()}_PROXY"
+        raise WebError(
+            f"{name}: {why}", f"name an http or https proxy, or exempt {parts.hostname} in NO_PROXY"
+        )
+    return proxy
 
 
 def shown(url: str) -> str:

@@ -59,6 +59,30 @@ def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_for("https://r.test/v2/") == "http://proxy.test:3128"
 
 
+@pytest.mark.parametrize(
+    ("proxy", "message"),
+    [
+        ("socks5://user:word@p.test:1080", "HTTPS_PROXY: 'socks5://p.test:1080': only http and"),
+        ("http://[::1", "HTTPS_PROXY: is not an address"),
+        ("http://", "HTTPS_PROXY: has no host"),
+    ],
+)
+async def test_a_proxy_of_another_kind_is_refused_and_not_spoken_to_as_http(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
+) -> None:
+    """Its password is in no message."""
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("NO_PROXY", "exempt.test")
+    async with Web() as web:
+        with pytest.raises(WebError) as raised:
+            async with web.request("GET", "https://r.test/"):
+                pass
+    assert raised.value.message.startswith(message)
+    assert "word" not in raised.value.message + raised.value.remedy
+    assert proxy_for("https://exempt.test/") is None
+
+
 @pytest.mark.parametrize("to", ["https://h.test:99999/", "https://[bad/", "//h.test:x/"])
 def test_a_redirect_to_what_is_no_address_is_told(to: str) -> None:
     with pytest.raises(WebError, match="redirects to something that is no address") as seen:

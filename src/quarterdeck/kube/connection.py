@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck import __version__
 from quarterdeck.kube.auth import Anonymous, Credentials, TokenFile
 from quarterdeck.kube.errors import KubeconfigError
-from quarterdeck.proxies import is_exempt, is_loopback
+from quarterdeck.proxies import is_exempt, is_loopback, unusable_proxy
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 USER_AGENT = f"quarterdeck/{__version__}"
@@ -149,16 +149,3 @@ def proxy_from_env(server: str, env: Mapping[str, str]) -> str | None:
     if why := unusable_proxy(proxy):
         raise KubeconfigError(f"{name.upper()}: {why}")
     return proxy
-
-
-def unusable_proxy(proxy: str) -> str:
-    """Why a proxy cannot be used, without its password; empty if it can."""
-    try:
-        parts = urlsplit(proxy)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return "is not an address"
-    if parts.scheme not in ("http", "https"):
-        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        return f"{shown!r}: only http and https proxies are supported"
-    return "" if host else "has no host"

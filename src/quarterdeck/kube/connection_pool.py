@@ -19,11 +19,11 @@ from aiohappyeyeballs import start_connection
 from quarterdeck.kube.connection import (
     Connection,
     certificates_in,
-    unusable_proxy,
     verified_tls,
 )
 from quarterdeck.kube.http_connection import HttpConnection
 from quarterdeck.log import get_logger
+from quarterdeck.proxies import unusable_proxy
 
 log = get_logger("kube.client")
 

@@ -27,7 +27,6 @@ from quarterdeck.kube.auth import (
 from quarterdeck.kube.connection import (
     Connection,
     proxy_from_env,
-    unusable_proxy,
     verified_tls,
 )
 from quarterdeck.kube.errors import KubeconfigError
@@ -39,7 +38,7 @@ from quarterdeck.kube.kubeconfig_files import (
     kubeconfig_files,
     read_and_merge,
 )
-from quarterdeck.proxies import is_loopback
+from quarterdeck.proxies import is_loopback, unusable_proxy
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
