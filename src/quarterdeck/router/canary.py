@@ -51,19 +51,19 @@ class SidecarCanary:
             )
         name = name or secrets.token_hex(8)
         try:
-            returned = self.way_back.expect(name)
-        except OSError as error:
-            return Outcome(False, "NoWayBack", f"cannot listen on {self.way_back.path}: {error}")
-        try:
-            await _request(self._way_in, name)
-        except (OSError, CommandError, TimeoutError) as error:
-            return Outcome(False, "RouterNotServing", f"HAProxy did not take the canary: {error}")
-        try:
-            async with asyncio.timeout(limit):
-                said = await returned
+            with self.way_back.expecting(name) as returned:
+                try:
+                    await _request(self._way_in, name)
+                except (OSError, CommandError, TimeoutError) as error:
+                    why = f"HAProxy did not take the canary: {error}"
+                    return Outcome(False, "RouterNotServing", why)
+                async with asyncio.timeout(limit):
+                    said = await returned
         except TimeoutError:
             message = f"a canary line did not come back within {limit:g} s"
             return Outcome(False, "LinesDoNotArrive", message)
+        except OSError as error:
+            return Outcome(False, "NoWayBack", f"cannot listen on {self.way_back.path}: {error}")
         return Outcome(True, "LinesArrive", "a canary line came back from the sidecar", said)
 
     def close(self) -> None:

@@ -43,9 +43,9 @@ class LateSender:
         message = LATE + f"Jan  1 00:00:00 router {CANARY_TAG}: {name}".encode()
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
-                returned = self._way_back.expect(name)
-                await self._write(framed([message]))
-                return await returned
+                with self._way_back.expecting(name) as returned:
+                    await self._write(framed([message]))
+                    return await returned
         except (OSError, TimeoutError):
             self.close()
             return None

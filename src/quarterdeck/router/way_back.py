@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quarterdeck.haproxy.sidecar import Returned, returned_canary
@@ -18,13 +19,20 @@ class WayBack:
         self._receiver: socket.socket | None = None
         self._expected: dict[str, asyncio.Future[Returned]] = {}
 
-    def expect(self, name: str) -> "asyncio.Future[Returned]":
-        """What rsyslog will say with this canary; raises `OSError` if we cannot listen."""
+    @contextmanager
+    def expecting(self, name: str) -> Iterator["asyncio.Future[Returned]"]:
+        """What rsyslog will say with this canary; `OSError` if we cannot listen, or not any more.
+
+        It is expected as long as the context lasts.
+        """
         self._listen()
         found: asyncio.Future[Returned] = asyncio.get_running_loop().create_future()
         self._expected[name] = found
-        found.add_done_callback(lambda _: self._expected.pop(name, None))
-        return found
+        try:
+            yield found
+        finally:
+            del self._expected[name]
+            found.cancel()
 
     def close(self) -> None:
         """Stop listening."""
@@ -32,8 +40,11 @@ class WayBack:
             asyncio.get_running_loop().remove_reader(self._receiver)
             self._receiver.close()
             self._receiver = None
-        for one in tuple(self._expected.values()):
-            one.cancel()
+        # Not cancelled: who waits would take that for a cancellation of its own.
+        for one in self._expected.values():
+            if not one.done():
+                one.set_exception(ConnectionAbortedError(f"{self.path} was closed"))
+                one.exception()  # Nobody may wait for it any more.
 
     def _listen(self) -> None:
         """Open the socket, again if its file is gone."""
