@@ -6,7 +6,7 @@ found; without one there is only the log-in. Errors become pages that say what t
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -37,6 +37,7 @@ from quarterdeck.console.security import (
     session_cookie,
 )
 from quarterdeck.console.state import CONSOLE, SESSION, Console
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import (
     ApiError,
     Conflict,
@@ -119,13 +120,13 @@ async def _cleaning(app: web.Application) -> AsyncIterator[None]:
     await console.close()
 
 
-async def _every(period: float, work: Callable[[], Any]) -> None:
+async def _every(period: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(period)
         try:
-            await work()
+            # Whatever it is, also a cancellation from inside: sessions must go on being ended.
+            await guarded("clean-up", work())
         except Exception:
-            # Whatever it is: sessions must go on being ended.
             log.exception("clean-up failed, will try again")
 
 

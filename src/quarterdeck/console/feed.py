@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 import msgspec
 
 from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.viewers import end_updates
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import KubeError
 from quarterdeck.log import get_logger
 
@@ -104,10 +106,7 @@ class Feed:
     async def _run(self, ready: asyncio.Event) -> None:
         """Render at each change, until nobody looks or it fails: then all viewers' updates end."""
         try:
-            while True:
-                # Entered again and again: a cache that was stopped is not followed any more.
-                async with self._account.holding(self._selections, self._changed.set):
-                    await self._render_for_a_while(ready)
+            await guarded("page", self._render_until_left(ready))
         except (KubeError, Unreadable) as error:
             log.v(4).info("page not rendered", error=str(error))
             self._fault = error
@@ -118,7 +117,13 @@ class Feed:
             ready.set()
             if ready is self._ready:
                 for queue in self._viewers:
-                    _end(queue)
+                    end_updates(queue)
+
+    async def _render_until_left(self, ready: asyncio.Event) -> None:
+        while True:
+            # Entered again and again: a cache that was stopped is not followed any more.
+            async with self._account.holding(self._selections, self._changed.set):
+                await self._render_for_a_while(ready)
 
     async def _render_for_a_while(self, ready: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -146,11 +151,4 @@ class Feed:
             try:
                 queue.put_nowait(data)
             except asyncio.QueueFull:
-                _end(queue)
-
-
-def _end(queue: "asyncio.Queue[bytes | None]") -> None:
-    """End a viewer's updates; those that it has not read are dropped."""
-    while queue.full():
-        queue.get_nowait()
-    queue.put_nowait(None)
+                end_updates(queue)

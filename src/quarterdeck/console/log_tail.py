@@ -12,6 +12,8 @@ from markupsafe import Markup, escape
 
 from quarterdeck.api.meta import PODS, Object
 from quarterdeck.console.account import Account
+from quarterdeck.console.viewers import end_updates
+from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import KubeError
 from quarterdeck.log import NORMAL, get_logger
 from quarterdeck.terminal import visible
@@ -120,6 +122,7 @@ class LogTail:
         for pod in await self._pods():
             path = self._path(pod)
             query = f"container={self._container}&timestamps=true&tailLines={TAIL}"
+            query += f"&limitBytes={TAIL * MAX_LINE}"  # a line may have any length
             with contextlib.suppress(KubeError):
                 text = (await self._account.client.raw(f"{path}?{query}")).decode(errors="replace")
                 found += filter(None, (parse_line(one, pod) for one in text.splitlines()))
@@ -146,20 +149,29 @@ class LogTail:
                 self._task = None
 
     async def _run(self) -> None:
+        """Follow the pods until nobody looks; if that fails, all viewers' lines end."""
         followed: dict[str, asyncio.Task[None]] = {}
         try:
-            while True:
-                with contextlib.suppress(KubeError):
-                    for pod in await self._pods():
-                        if pod not in followed or followed[pod].done():
-                            again = pod in followed
-                            followed[pod] = asyncio.create_task(
-                                self._follow(pod, again=again), name=f"console log of {pod}"
-                            )
-                await asyncio.sleep(LOOK_PERIOD)
+            await guarded("log", self._follow_all(followed))
+        except Exception:
+            log.exception("log not followed")
         finally:
             for task in followed.values():
                 task.cancel()
+            if asyncio.current_task() is self._task:
+                for queue in self._viewers:
+                    end_updates(queue)
+
+    async def _follow_all(self, followed: dict[str, asyncio.Task[None]]) -> None:
+        while True:
+            with contextlib.suppress(KubeError):
+                for pod in await self._pods():
+                    if pod not in followed or followed[pod].done():
+                        again = pod in followed
+                        followed[pod] = asyncio.create_task(
+                            self._follow(pod, again=again), name=f"console log of {pod}"
+                        )
+            await asyncio.sleep(LOOK_PERIOD)
 
     async def _follow(self, pod: str, *, again: bool) -> None:
         query = {"container": self._container, "timestamps": "true", "follow": "true"}
