@@ -95,7 +95,9 @@ def purge(layout: Layout) -> None:
         raise LocalClusterError(
             f"{layout.root} does not look like the state of a local cluster; remove it by hand"
         )
-    shutil.rmtree(layout.root)
+    # The user may have chosen a link to another disk.
+    shutil.rmtree(layout.root.resolve())
+    layout.root.unlink(missing_ok=True)
 
 
 def _spawn(layout: Layout, order: Order) -> "subprocess.Popen[bytes]":

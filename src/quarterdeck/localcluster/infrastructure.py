@@ -21,6 +21,11 @@ def ensure_infrastructure(cluster: ClusterAccess, platform: str = PlatformType.N
     found = requests.send("GET", f"{path}/{NAME}")
     if found.ok and _names_platform(found.json().get("status") or {}):
         return
+    if not found.ok and found.status != 404:
+        # It may name a platform, which would be lost.
+        raise LocalClusterError(
+            f"Infrastructure {NAME} cannot be read: the API server answers HTTP {found.status}"
+        )
     if not found.ok:
         manifest = {
             "apiVersion": INFRASTRUCTURES.api_version,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from quarterdeck.cli.cluster import LocalCluster
+from quarterdeck.localcluster.background import purge
 from quarterdeck.localcluster.errors import AlreadyRunning, StateUnusable
 from quarterdeck.localcluster.state import (
     THIS_VERSION,
@@ -43,6 +44,17 @@ def test_preparing_again_changes_nothing(layout: Layout) -> None:
     before = layout.version.stat()
     prepare(layout)
     assert layout.version.stat() == before
+
+
+def test_a_link_to_another_disk_is_purged_with_what_it_names(layout: Layout) -> None:
+    elsewhere = layout.root.with_name("elsewhere")
+    elsewhere.mkdir()
+    layout.root.symlink_to(elsewhere)
+    prepare(layout)
+    (elsewhere / "link").symlink_to(layout.root.parent)
+    purge(layout)
+    assert not list(layout.root.parent.iterdir())
+    assert layout.root.parent.is_dir()
 
 
 @pytest.mark.parametrize(
