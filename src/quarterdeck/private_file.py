@@ -11,10 +11,11 @@ def write_private(path: Path, data: bytes, *, owner: int = -1, durable: bool = F
     """Replace a file in one step by one that only its owner can read; -1 is our own user.
 
     With `durable` it is on the disk when this returns: a machine that loses its power has the old
-    file or the new one.
+    file or the new one. The directory may be somebody else's: no link in it is followed.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    beside.unlink(missing_ok=True)  # What a killed process of the same number has left.
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchown(descriptor, owner, -1)
         file.write(data)
