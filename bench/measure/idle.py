@@ -81,7 +81,7 @@ async def measure_start(run: Run) -> list[Measurement]:
             "than with an empty server; an object is a Widget and its ConfigMap."
         ],
     )
-    return [msgspec.structs.replace(found, verdicts=start_goals(found))]
+    return [msgspec.structs.replace(found, verdicts=start_goals(found, objects))]
 
 
 async def _settled(run: Run, server: Cluster, subject: Subject, seconds: int) -> Row:

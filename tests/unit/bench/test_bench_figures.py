@@ -11,6 +11,7 @@ from bench.goals import (
     latency_goals,
     reconcile_goals,
     scale_goals,
+    start_goals,
 )
 from bench.measure.cache import compared as compared_caches
 from bench.measure.reconcile import compared as compared_operators
@@ -188,6 +189,13 @@ def test_latency_goals_are_in_milliseconds_and_relative_to_the_reference() -> No
     )
     reached = [(one.reached, one.met) for one in verdicts]
     assert reached == [(12.0, True), (1.2, False), (0.8, True)]
+
+
+def test_start_goals_are_half_of_what_it_took_and_the_references_time() -> None:
+    start = found("start", row("quarterdeck", seconds=1.35, writes=0), row(COMPARING, seconds=2.7))
+    verdicts = start_goals(start, 10_000)
+    assert [(one.reached, one.met) for one in verdicts] == [(0, True), (2, False), (0.5, True)]
+    assert start_goals(start, 20_000)[1].met
 
 
 def test_scale_goals_compare_the_last_two_sizes_and_the_reference_at_the_last() -> None:
