@@ -38,7 +38,8 @@ from quarterdeck.status import Report, Reporter
 RETRY_SECONDS = 5.0
 """How long to wait after a read that failed."""
 LOOK_PERIOD = timedelta(seconds=10)
-"""How often to look whether everything can be read, and for how long that may be so."""
+"""How often to look whether everything can be read, and for how long that may not be so."""
+SHORTEST_LOOK_PERIOD = timedelta(seconds=1)
 NUMBER = re.compile("[0-9]+")
 STARTING = State(Reason.SYNCING, APPLYING)
 """The state on bare metal before the first reconcile."""
@@ -79,6 +80,7 @@ class Metal3Part:
         self._state = STARTING
         self._now = manager.now
         self._trouble: Trouble | None = None
+        self._look_period = look_period(manager.watch_grace_period)
         to_only = to_singleton(PROVISIONING_KEY)
         watches = [*self._operand.watches, *(Watch(read.source, to_only) for read in reads)]
         self._group.add(
@@ -123,12 +125,19 @@ class Metal3Part:
         if not isinstance(self._platform, BareMetal):
             return self._report(self._platform, self._state)
         self._trouble = later_trouble(self._trouble, self._group.trouble, now)
-        report = self._report(self._platform, reported_state(self._state, self._trouble, now))
-        return msgspec.structs.replace(report, valid_until=now + LOOK_PERIOD)
+        state = reported_state(self._state, self._trouble, now, self._look_period)
+        report = self._report(self._platform, state)
+        return msgspec.structs.replace(report, valid_until=now + self._look_period)
 
     @property
     def _platform(self) -> Platform:
         return platform_of(self._infrastructures.get(INFRASTRUCTURE_KEY))
+
+
+def look_period(watch_grace_period: float) -> timedelta:
+    """How often to look, with so many seconds in which a watch may be lost. Pure."""
+    seconds = min(LOOK_PERIOD.total_seconds(), watch_grace_period)
+    return max(SHORTEST_LOOK_PERIOD, timedelta(seconds=seconds))
 
 
 def later_trouble(before: Trouble | None, text: str, now: datetime) -> Trouble | None:
@@ -141,8 +150,10 @@ def later_trouble(before: Trouble | None, text: str, now: datetime) -> Trouble |
     return before if is_same else Trouble(before.since, text)
 
 
-def reported_state(state: State, trouble: Trouble | None, now: datetime) -> State:
+def reported_state(
+    state: State, trouble: Trouble | None, now: datetime, patience: timedelta = LOOK_PERIOD
+) -> State:
     """The state, or that something cannot be read, if that lasts. Pure."""
-    if trouble is None or now - trouble.since < LOOK_PERIOD:
+    if trouble is None or now - trouble.since < patience:
         return state
     return State(Reason.CANNOT_READ, with_remedy(trouble.text))

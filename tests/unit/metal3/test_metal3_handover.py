@@ -19,7 +19,13 @@ from quarterdeck.metal3.handover import (
 )
 from quarterdeck.metal3.inspect import status_of
 from quarterdeck.metal3.names import BAREMETAL_OWNS, MACHINE_API_OWNS
-from quarterdeck.metal3.part import LOOK_PERIOD, Trouble, later_trouble, reported_state
+from quarterdeck.metal3.part import (
+    LOOK_PERIOD,
+    Trouble,
+    later_trouble,
+    look_period,
+    reported_state,
+)
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, UnknownPlatform, platform_of
 from quarterdeck.metal3.progress import progress
 from quarterdeck.metal3.state import REMEDY, Reason, State, with_remedy
@@ -217,6 +223,11 @@ def test_what_cannot_be_read_for_long_is_reported_and_counts_no_seconds() -> Non
     third = later_trouble(second, "waiting for pods: forbidden", later)
     assert reported_state(state, third, later).message == "waiting for pods: forbidden"
     assert reported_state(state, later_trouble(third, "", later), later) == state
+
+
+@pytest.mark.parametrize(("seconds", "period"), [(0, 1), (1, 1), (5, 5), (30, 10), (1e300, 10)])
+def test_who_gives_a_watch_less_time_looks_more_often(seconds: float, period: float) -> None:
+    assert look_period(seconds).total_seconds() == period
 
 
 def test_a_missing_right_is_reported_with_what_to_do() -> None:

@@ -121,14 +121,16 @@ class Ordinary:
             )
         )
 
-    def pytest(self, *words: str, limit: float = LIMIT) -> "subprocess.CompletedProcess[str]":
+    def pytest(
+        self, *words: str, limit: float = LIMIT, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
         """Run tests of this clone as the user."""
         quiet = ("-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={self.home}/tests")
         where = f"--rootdir={ROOT}"
         paths = [str(TESTS / word) if word.endswith(".py") else word for word in words]
         config = ("-c", str(ROOT / "pyproject.toml"), where)
         program = (str(self.python), "-m", "pytest", *config, *quiet)
-        return self.run(*program, *paths, limit=limit, TMPDIR=str(self.home))
+        return self.run(*program, *paths, limit=limit, TMPDIR=str(self.home), **environment)
 
     def local(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return self.run(str(self.python.with_name("quarterdeck")), "local", *words)

@@ -6,6 +6,7 @@ user namespaces is 0. What only namespaces give is skipped by its tests, with th
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.integration.localcluster.node.made_up_user import (
     is_usable,
     runs_for,
 )
+from tests.integration.localcluster.node.test_node_soak import SECONDS as SOAK_SECONDS
 from tests.integration.localcluster.node.without_namespaces import CANNOT
 
 from quarterdeck.localcluster.binaries import Binaries
@@ -120,3 +122,20 @@ def test_all_of_the_nodes_tests_without_namespaces(someone: Ordinary) -> None:
     done = someone.pytest(*chosen, limit=1700)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no namespaces may be made here" in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(SOAK_SECONDS + 900)
+def test_nothing_is_left_of_pods_that_come_and_go(
+    someone: Ordinary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in `test_node_soak`, which says what is measured."""
+    done = someone.pytest(
+        *("test_node_soak.py", "-m", "soak"),
+        limit=SOAK_SECONDS + 800,
+        QUARTERDECK_SOAK_SECONDS=f"{SOAK_SECONDS:g}",
+    )
+    with capsys.disabled():
+        sys.stdout.write(done.stdout)  # its figures
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

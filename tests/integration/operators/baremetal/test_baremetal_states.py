@@ -78,7 +78,7 @@ def test_a_removed_right_is_named_with_what_to_do_and_its_return_heals(
     # The other one starts without a right.
     account = own_account(metal.plane, "machine-api")
     remove_right(metal, "clusterrole", "quarterdeck-machine-api", "clusteroperators", "baremetal")
-    own_operators(metal.plane, "machine-api", account=account)(B)
+    own_operators(metal.plane, "machine-api", account=account)(B, "--watch-grace-period=1")
     lacking = {"baremetal": "secrets", "machine-api": "clusteroperators"}
     for operator, resource in lacking.items():
         metal.wait({"Degraded": "CannotRead"}, operator)
