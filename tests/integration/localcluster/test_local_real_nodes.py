@@ -1,13 +1,18 @@
-"""`quarterdeck local up --real-nodes` where it cannot be: one line, and exit code 2; the relay."""
+"""`quarterdeck local up --real-nodes` where it cannot be; file system and relay of a real node."""
 
+import json
 import os
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+from tests.places import ROOT as CLONE
 
 from quarterdeck.testing.waiting import eventually
 
@@ -82,3 +87,56 @@ def test_the_relay_hands_on_both_directions_and_the_end_of_each() -> None:
                 answering.shutdown(socket.SHUT_WR)
                 assert len(client.makefile("rb").read()) == 1_000_000
         eventually(lambda: len(list(open_files.iterdir())) <= before, "all are closed")
+
+
+FILE_SYSTEM = """
+import json, sys
+from pathlib import Path
+from quarterdeck.localcluster.real_nodes import libc
+from quarterdeck.localcluster.real_nodes.configuration import sysctl_files
+from quarterdeck.localcluster.real_nodes.first_process import make_file_system
+
+scratch = Path(sys.argv[1])
+libc.unshare(libc.CLONE_NEWNS)
+libc.mount("", "/", flags=libc.MS_REC | libc.MS_PRIVATE)
+mounted = scratch / "a disk"
+mounted.mkdir()
+libc.mount("tmpfs", mounted, "tmpfs", libc.MS_NOSUID)
+for name in ("etc", "var", "sysctl"):
+    (scratch / "node" / name).mkdir(parents=True)
+for name, value in sysctl_files().items():
+    (scratch / "node" / "sysctl" / name.replace("/", ".")).write_text(value)
+make_file_system(scratch / "node")
+found = {}
+for path in (scratch, mounted, Path("/usr"), Path("/var"), Path("/run")):
+    try:
+        (path / "written").touch()
+        found[path.name] = "written"
+    except OSError as error:
+        found[path.name] = error.strerror
+(line,) = (line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "disk" in line)
+found["options"] = line.split()[5]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes real nodes")
+def test_a_node_writes_to_its_own_files_and_only_reads_the_machines() -> None:
+    """Also where the machine has mounted something, as a home directory on another disk."""
+    # Not below /var or /run, which the node has itself.
+    with tempfile.TemporaryDirectory(dir=CLONE) as scratch:
+        done = subprocess.run(
+            [sys.executable, "-c", FILE_SYSTEM, scratch],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "unshare: " in done.stderr:
+            pytest.skip("no mount namespaces may be made here")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        read_only = "Read-only file system"
+        assert found.pop(Path(scratch).name) == read_only
+        assert found.pop("options").split(",")[:2] == ["ro", "nosuid"]
+        assert found == {"a disk": read_only, "usr": read_only, "var": "written", "run": "written"}
+        assert (Path(scratch) / "node" / "var" / "written").exists()

@@ -4,6 +4,7 @@ The caller is in a new PID namespace and holds the descriptor of the control pla
 namespace. When this process ends, the kernel ends all processes of the node.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from quarterdeck.localcluster.real_nodes.configuration import (
     ETC,
     KUBELET_SYSCTLS,
 )
+from quarterdeck.localcluster.real_nodes.mounts import machines_mounts
 from quarterdeck.localcluster.real_nodes.network import connect_node
 
 RESTART_PERIOD = 1.0
@@ -88,7 +90,19 @@ def make_file_system(directory: Path) -> None:
     libc.mount(f"/proc/self/fd/{var}", "/var", flags=libc.MS_BIND)
     for descriptor in (etc, var, sysctl):
         os.close(descriptor)
-    libc.mount("", "/", flags=libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY)
+    _seal()
+
+
+def _seal() -> None:
+    """Let the node only read the machine's files: a home directory may be a mount of its own."""
+    mountinfo = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    for path, kept in machines_mounts(mountinfo).items():
+        try:
+            libc.mount("", path, flags=libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | kept)
+        except OSError as error:
+            # Another mount covers it, or root itself may not look into it.
+            if error.errno not in (errno.ENOENT, errno.EINVAL, errno.EACCES):
+                raise
 
 
 def commands(node: RealNode, programs: Mapping[str, Path]) -> dict[str, list[str]]:
