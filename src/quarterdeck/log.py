@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
@@ -249,5 +250,7 @@ def _write(level: str, event: str, fields: dict[str, Any]) -> None:
     for processor in _Output.processors:
         line = processor(None, level, line)
     stream = _Output.stream or sys.stderr
-    stream.write(f"{line}\n")
-    stream.flush()
+    # The disk may be full, or the reader gone: what is told about goes on all the same.
+    with suppress(OSError):
+        stream.write(f"{line}\n")
+        stream.flush()

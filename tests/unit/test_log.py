@@ -1,8 +1,10 @@
 """Verbosity, formats and the way from the standard logging."""
 
+import errno
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,3 +153,54 @@ def test_text_is_written_without_rich_and_rich_can_be_used_all_the_same() -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "ValueError: odd" in done.stderr
+
+
+UNWRITABLE = """
+import resource, sys
+from quarterdeck.log import configure, get_logger
+
+configure()
+log = get_logger("a")
+log.warning("first")
+
+def megabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+before = megabytes()
+for number in range(20_000):
+    log.warning("x" * 1000)
+print("went on", megabytes() - before < 10)
+"""
+
+
+@pytest.mark.parametrize("output", ["a full disk", "a reader that is gone"])
+def test_a_log_that_cannot_be_written_ends_nothing(output: str) -> None:
+    """Neither what is told about, nor the memory: 20 MB are lost here."""
+    if output == "a full disk":
+        stream = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, stream = os.pipe()
+        os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", UNWRITABLE], stdout=subprocess.PIPE, stderr=stream, check=False
+        )
+    finally:
+        os.close(stream)
+    assert done.stdout == b"went on True\n"
+
+
+def test_when_there_is_room_again_lines_are_whole() -> None:
+    class Disk(io.StringIO):
+        full = True
+
+        def flush(self) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, "full")
+
+    stream = Disk()
+    logs.configure(fmt="json", stream=stream)
+    logs.get_logger("a").info("lost, or written late")
+    stream.full = False
+    logs.get_logger("a").info("later")
+    assert json_lines(stream)[-1]["event"] == "later"

@@ -158,7 +158,8 @@ class Supervisor:
                 self._look_at(component, now)
             all_run = set(self._states.values()) == {"running"}
             self._phase = "ready" if all_run else "degraded"
-            self._write()
+            with contextlib.suppress(OSError):  # The disk may be full: it is written later.
+                self._write()
             time.sleep(CHECK_PERIOD)
 
     def _look_at(self, component: str, now: float) -> None:
