@@ -36,7 +36,7 @@ from quarterdeck.metal3.state import Reason, State, with_remedy
 from quarterdeck.status import Report, Reporter
 
 RETRY_SECONDS = 5.0
-"""How long to wait after a read that failed."""
+"""How long to wait after a read that failed, at most."""
 LOOK_PERIOD = timedelta(seconds=10)
 """How often to look whether everything can be read, and for how long that may not be so."""
 SHORTEST_LOOK_PERIOD = timedelta(seconds=1)
@@ -114,7 +114,7 @@ class Metal3Part:
             raise
         self._reporter.refresh_report()
         if self._state.reason is Reason.CANNOT_READ:
-            return Result(requeue_after=RETRY_SECONDS)
+            return Result(requeue_after=min(RETRY_SECONDS, self._look_period.total_seconds()))
         if self._state.valid_until is None:
             return DONE
         left = (self._state.valid_until - self._now()).total_seconds()

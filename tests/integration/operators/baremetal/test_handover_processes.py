@@ -227,7 +227,7 @@ def test_a_read_error_stops_it_and_is_reported_as_a_refused_write_is(
     proxy.inject(Answer(500, reason="InternalError"), verb="get", resource="clusteroperators")
     no_type = Answer(404, reason="NotFound")
     proxy.inject(no_type, verb="get", resource="clusteroperators", times=None)
-    run_machine_api(B, through_proxy)
+    run_machine_api(B, through_proxy, "--watch-grace-period=1")
     metal.wait({"Degraded": "CannotRead"}, "machine-api")
     metal.challenge("machine-api")
     eventually(lambda: proxy.count(**wanted) >= 3, "it has tried again")
