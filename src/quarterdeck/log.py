@@ -16,6 +16,7 @@ import sys
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 import msgspec
@@ -158,7 +159,8 @@ def configure(
     *, verbosity: int = NORMAL, fmt: LogFormat = "text", stream: TextIO | None = None
 ) -> None:
     """Write all lines to one stream, also those of libraries that use standard logging."""
-    stream = stream or sys.stderr
+    # A shell may have closed standard error; then the process writes there for as long as it runs.
+    stream = stream or sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     set_verbosity(verbosity)
     _Output.stream = stream
     _Output.fmt = fmt

@@ -190,6 +190,13 @@ def test_a_log_that_cannot_be_written_ends_nothing(output: str) -> None:
     assert done.stdout == b"went on True\n"
 
 
+def test_without_standard_error_there_is_no_log() -> None:
+    """As after `2>&-` in a shell."""
+    code = "from quarterdeck.log import *; configure(); get_logger('a').info('b'); print('went on')"
+    words = ["/bin/sh", "-c", f'exec {sys.executable} -c "$0" 2>&-', code]
+    assert subprocess.run(words, capture_output=True, check=True).stdout == b"went on\n"
+
+
 def test_when_there_is_room_again_lines_are_whole() -> None:
     class Disk(io.StringIO):
         full = True
