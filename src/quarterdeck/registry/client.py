@@ -3,6 +3,8 @@
 Each manifest and blob that is asked for by its digest is checked against it, while it streams; a
 blob goes to disk in pieces. Limits of size and time hold for every request. A registry that is busy
 is asked again when it wants to be, unless all waits together take more than `MAX_WAIT` seconds.
+Content that may come from mirrors is asked of each place in turn, and each has its share of the
+time: a mirror that sends a byte at a time does not use up that of the registry itself.
 """
 
 import asyncio
@@ -30,6 +32,7 @@ from quarterdeck.registry.errors import (
     RegistryBusy,
     RegistryError,
     RegistryUnreachable,
+    everywhere,
 )
 from quarterdeck.registry.mirrors import Mirror, places
 from quarterdeck.registry.reference import Reference
@@ -53,7 +56,7 @@ MAX_BLOB = 512 << 20
 MAX_SMALL_BLOB = 1 << 20
 MAX_TOKEN = 1 << 20
 BLOB_LIMIT = 600.0
-"""Seconds for one blob."""
+"""Seconds for one blob, from all places together."""
 REQUEST_LIMIT = 60.0
 """Seconds for any other request."""
 MAX_WAIT = 30.0
@@ -106,22 +109,21 @@ class Registry:
         Mirrors are asked for a digest, and never for a tag.
         """
         asked = self.places(image) if image.digest else (image,)
-        failed: RegistryError | None = None
+        failed: list[RegistryError] = []
         for place in asked:
             try:
-                return await self._manifest(place)
+                return await self._manifest(place, self._request_limit / len(asked))
             except RegistryError as error:
                 log.info("manifest not read", image=str(place), error=str(error))
-                failed = error
-        assert failed is not None  # noqa: S101 - there is always one place
-        raise failed
+                failed.append(error)
+        raise everywhere(failed)
 
     async def blob(self, image: Reference, digest: str, size: int, into: Path) -> None:
         """Write a blob of this image's repository to a file, checked against digest and size.
 
         If the blob is not right, RegistryError, and the file is not to be used.
         """
-        await self._read_blob(image, digest, size, lambda: into.open("wb"))
+        await self._read_blob(image, digest, size, lambda: into.open("wb"), self._blob_limit)
 
     async def small_blob(self, image: Reference, digest: str, size: int) -> bytes:
         """A blob in memory, checked against digest and size."""
@@ -133,11 +135,11 @@ class Registry:
 
         if size > MAX_SMALL_BLOB:
             raise ContentInvalid(f"{image.name}: a blob of {size} bytes", _PUSH_AGAIN)
-        await self._read_blob(image, digest, size, new)
+        await self._read_blob(image, digest, size, new, self._request_limit)
         return buffers[-1].getvalue()
 
     async def _read_blob(
-        self, image: Reference, digest: str, size: int, sink: Callable[[], IO[bytes]]
+        self, image: Reference, digest: str, size: int, sink: Callable[[], IO[bytes]], limit: float
     ) -> None:
         """Read a blob into a new sink per place, until one place has the right content."""
         if not is_digest(digest) or not 0 <= size <= MAX_BLOB:
@@ -145,17 +147,17 @@ class Registry:
                 f"{image.name}: a blob {digest[:80]!r} of {size} bytes",
                 f"push an image with SHA-256 digests and blobs of at most {MAX_BLOB >> 20} MiB",
             )
-        failed: RegistryError | None = None
-        for place in places(image.at(digest), self._mirrors):
+        asked = self.places(image.at(digest))
+        failed: list[RegistryError] = []
+        for place in asked:
             try:
                 with sink() as file:
-                    await self._blob(place, size, file)
+                    await self._blob(place, size, file, limit / len(asked))
                 return
             except RegistryError as error:
                 log.info("blob not read", image=str(place), error=str(error))
-                failed = error
-        assert failed is not None  # noqa: S101 - there is always one place
-        raise failed
+                failed.append(error)
+        raise everywhere(failed)
 
     async def has_blob(self, image: Reference, digest: str) -> bool:
         """Whether the registry has a blob in this image's repository."""
@@ -205,11 +207,11 @@ class Registry:
             await self._check(answer, image, (201,))
         return digest
 
-    async def _manifest(self, image: Reference) -> StoredManifest:
+    async def _manifest(self, image: Reference, limit: float) -> StoredManifest:
         name = image.digest or image.tag
         try:
             async with (
-                self._limited(image, self._request_limit),
+                self._limited(image, limit),
                 self._ask("GET", image, f"manifests/{name}", headers={"Accept": _ACCEPT}) as answer,
             ):
                 await self._check(answer, image, (200,))
@@ -225,11 +227,11 @@ class Registry:
             raise _wrong_digest(str(image), digest)
         return StoredManifest(digest=digest, media_type=media_type, data=data)
 
-    async def _blob(self, blob: Reference, size: int, file: IO[bytes]) -> None:
+    async def _blob(self, blob: Reference, size: int, file: IO[bytes], limit: float) -> None:
         hashed, count = hashlib.sha256(), 0
         try:
             async with (
-                self._limited(blob, self._blob_limit),
+                self._limited(blob, limit),
                 self._ask("GET", blob, f"blobs/{blob.digest}") as answer,
             ):
                 await self._check(answer, blob, (200,))
@@ -327,6 +329,13 @@ class Registry:
         separator = "&" if urlsplit(challenge.realm).query else "?"
         url = f"{challenge.realm}{separator}{query}" if query else challenge.realm
         async with self._web.request("GET", url, authorization=basic) as answer:
+            if answer.status in BUSY:
+                raise _busy(image, answer.status, retry_after(answer.headers), "its token service")
+            if answer.status >= 500:
+                raise RegistryUnreachable(
+                    f"{image}: {shown(challenge.realm)} answers with status {answer.status}",
+                    "look at the log of the registry's token service",
+                )
             if answer.status != 200:
                 raise _not_authorized(image, answer.status, has_credentials=bool(basic))
             data = await answer.read(MAX_TOKEN)
@@ -380,10 +389,12 @@ def _wrong_digest(asked: str, got: str) -> ContentInvalid:
     return ContentInvalid(f"{asked}: the registry sends other content, {got}", _PUSH_AGAIN)
 
 
-def _busy(image: Reference, status: int, again_in: float) -> RegistryBusy:
+def _busy(
+    image: Reference, status: int, again_in: float, who: str = "the registry"
+) -> RegistryBusy:
     asks = f" and asks to come back in {again_in:.0f} seconds" if again_in else ""
     return RegistryBusy(
-        f"{image}: the registry is busy (status {status}){asks}",
+        f"{image}: {who} is busy (status {status}){asks}",
         "wait, or name a mirror that has the image",
         again_in=again_in,
     )

@@ -12,6 +12,8 @@ Each has a reason for programs, and a remedy.
 
 # ruff: noqa: N818 - the names say what is the case
 
+from collections.abc import Sequence
+
 
 class RegistryError(Exception):
     """The root of the tree."""
@@ -19,9 +21,12 @@ class RegistryError(Exception):
     reason = "RegistryError"
 
     def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(f"{message}; {remedy}")
+        super().__init__(message, remedy)
         self.message = message
         self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.remedy}"
 
 
 class RegistryUnreachable(RegistryError):
@@ -57,3 +62,16 @@ class ContentInvalid(RegistryError):
     """The content is not what was asked for."""
 
     reason = "ContentInvalid"
+
+
+def everywhere(errors: Sequence[RegistryError]) -> RegistryError:
+    """The error of what no place has: that of the last place, with what the others say.
+
+    The last place is the registry that the image names, the others are its mirrors. Where there is
+    no way to the registry, only the error of a mirror tells what can be mended.
+    """
+    *mirrors, last = errors
+    for error in mirrors:
+        last.message += f"; its mirror: {error.message}"
+        last.remedy += f"; for the mirror: {error.remedy}"
+    return last

@@ -191,8 +191,7 @@ async def _verified_by(
 ) -> str:
     """The identifier of the key, if it signed the image; empty if it did not, and `force` is on."""
     try:
-        async with asyncio.timeout(SIGNATURES_LIMIT):
-            await _verify(registry, place, key)
+        await _verify(registry, place, key)
     except OciError as error:
         if force:
             return ""
@@ -201,27 +200,23 @@ async def _verified_by(
         if force:
             return ""
         raise NotVerified(f"{place}: not verified: it has no signature", _SIGN) from error
-    except (RegistryError, TimeoutError) as error:
+    except RegistryError:
         if force:
             return ""
-        if isinstance(error, RegistryError):
-            raise
-        raise RegistryUnreachable(
-            f"{place}: no signatures in {SIGNATURES_LIMIT:.0f} seconds",
-            "check the registry and its mirrors",
-        ) from error
+        raise
     return key.identifier
 
 
 async def _verify(registry: Registry, image: Reference, key: VerificationKey) -> None:
     """Verify the image with the signatures of the first place whose signatures do.
 
-    A mirror may have old ones. What the last place, the image's own, says is the error.
+    A mirror may have old ones, or be slow. What the last place, the image's own, says is the error.
     """
     failed: RegistryError | OciError | None = None
-    for tag in registry.places(image.tagged(signature_tag(image.digest))):
+    tags = registry.places(image.tagged(signature_tag(image.digest)))
+    for tag in tags:
         try:
-            signatures = await _signatures(registry, image, tag)
+            signatures = await _signatures(registry, image, tag, SIGNATURES_LIMIT / len(tags))
             verify_any(signatures, image.digest, [key.key])
         except (RegistryError, OciError) as error:
             log.info("not verified", signatures=str(tag), error=str(error))
@@ -232,15 +227,23 @@ async def _verify(registry: Registry, image: Reference, key: VerificationKey) ->
     raise failed
 
 
-async def _signatures(registry: Registry, place: Reference, tag: Reference) -> list[Signature]:
-    stored = await registry.manifest(tag)
-    manifest = decode_manifest(stored.data)
-    if isinstance(manifest, Index):
-        raise OciError("an index in place of its signatures; sign it again")
-    return [
-        signature_in(layer, await registry.small_blob(place, layer.digest, layer.size))
-        for layer in signature_layers(manifest)
-    ]
+async def _signatures(
+    registry: Registry, place: Reference, tag: Reference, limit: float
+) -> list[Signature]:
+    try:
+        async with asyncio.timeout(limit):
+            stored = await registry.manifest(tag)
+            manifest = decode_manifest(stored.data)
+            if isinstance(manifest, Index):
+                raise OciError("an index in place of its signatures; sign it again")
+            return [
+                signature_in(layer, await registry.small_blob(place, layer.digest, layer.size))
+                for layer in signature_layers(manifest)
+            ]
+    except TimeoutError as error:
+        raise RegistryUnreachable(
+            f"{tag}: no signatures in {limit:.0f} seconds", "check the registry and its mirrors"
+        ) from error
 
 
 def _no_release(place: Reference, why: str) -> ContentInvalid:

@@ -20,6 +20,7 @@ from tests.release_images import (
 )
 from tests.scripted_registry import Handler, ScriptedRegistry, scripted_registry
 
+import quarterdeck.registry.release_image as release_image_module
 from quarterdeck.oci.layers import Image
 from quarterdeck.oci.model import MAX_MANIFEST
 from quarterdeck.oci.signature import signature_tag
@@ -276,6 +277,33 @@ async def test_a_token_is_asked_for_and_used(scripted: ScriptedRegistry, client:
     assert asked.authorization.startswith("Basic ")
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "told"),
+    [
+        (429, RegistryBusy, "its token service is busy .status 429. and asks to come back in 90"),
+        (503, RegistryBusy, "its token service is busy"),
+        (500, RegistryUnreachable, "/token answers with status 500; look at the log"),
+        (403, NotAuthorized, "refuses the pull secret"),
+    ],
+)
+async def test_a_token_service_that_gives_no_token(
+    scripted: ScriptedRegistry,
+    client: Client,
+    status: int,
+    error: type[RegistryError],
+    told: str,
+) -> None:
+    """A service that is busy or broken says nothing about the pull secret."""
+    image = scripted.put("q", release_image("1.0.0"))
+    challenge = {"WWW-Authenticate": f'Bearer realm="https://{scripted.address}/token"'}
+    scripted.scripts["/v2/"] = lambda handler: handler.reply(401, b"", **challenge)
+    scripted.scripts["/token"] = partial(Handler.reply, status=status, Retry_After="90")
+    seen = await refused(client, image, told)
+    assert type(seen) is error
+    if isinstance(seen, RegistryBusy):
+        assert seen.again_in == 90
+
+
 async def test_429_is_waited_for_but_not_for_long(
     scripted: ScriptedRegistry, client: Client
 ) -> None:
@@ -407,6 +435,56 @@ async def test_an_old_signature_of_a_mirror_does_not_hide_the_right_one(
         scripted.put("q", signatures_of("q", image.descriptor.digest, key), tag)
         assert (await client.fetch(reference, known)).verified_by == known.identifier
         assert [one.path for one in mirror.asked if tag in one.path]
+
+
+async def test_a_mirror_that_sends_a_byte_at_a_time_leaves_time_for_the_registry(
+    scripted: ScriptedRegistry, client: Client, tls: Tls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was found to use up all the time, of the signatures and of the layer, at each try."""
+    image = release_image("1.0.0")
+    reference = scripted.put("q", image)
+    key = new_key()
+    known = verification_key(public_pem(key))
+    tag = signature_tag(image.descriptor.digest)
+    scripted.put("q", signatures_of("q", image.descriptor.digest, key), tag)
+    monkeypatch.setattr(release_image_module, "SIGNATURES_LIMIT", 4)
+    with scripted_registry(tls) as mirror:
+        mirror.put("q", image)
+
+        def drip(handler: Handler) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(image.manifest.layers[-1].size))
+            handler.end_headers()
+            while not mirror.ended.is_set():
+                handler.wfile.write(b"x")
+                handler.wfile.flush()
+                mirror.quiet(0.2)
+
+        mirror.scripts |= {tag: drip, image.manifest.layers[-1].digest: drip}
+        mirrors = parse_mirrors(f"{scripted.address}={mirror.address}")
+        client.registry = Registry(client.web, mirrors=mirrors, blob_limit=4, request_limit=60)
+        found = await client.fetch(reference, known)
+        assert found.verified_by == known.identifier
+        assert {tag, image.manifest.layers[-1].digest} <= {
+            one.path.rpartition("/")[2] for one in mirror.asked
+        }
+
+
+async def test_what_no_place_has_is_told_with_what_each_says(
+    scripted: ScriptedRegistry, client: Client
+) -> None:
+    """Without a way out only the mirror can be mended, and nothing was said of it."""
+    image = release_image("1.0.0")
+    challenge = {"WWW-Authenticate": 'Basic realm="x"'}
+    scripted.scripts["/v2/"] = lambda handler: handler.reply(401, b"", **challenge)
+    mirrors = parse_mirrors(f"127.0.0.1:1={scripted.address}")
+    client.registry = Registry(client.web, mirrors=mirrors)
+    place = f"127.0.0.1:1/q@{image.descriptor.digest}"
+    error = await refused(client, place, "no connection")
+    assert isinstance(error, RegistryUnreachable)
+    assert f"its mirror: {scripted.address}/q@" in error.message
+    assert "asks for credentials (status 401)" in error.message
+    assert "add an entry" in error.remedy
 
 
 async def test_the_store_stays_small(scripted: ScriptedRegistry, client: Client) -> None:

@@ -179,7 +179,11 @@ class ImageRetriever:
         try:
             async with asyncio.timeout(limit), Web(ca_file=settings.registry_ca_file) as web:
                 registry = Registry(
-                    web, credentials=credentials, mirrors=mirrors, max_wait=BUSY_WAIT
+                    web,
+                    credentials=credentials,
+                    mirrors=mirrors,
+                    max_wait=BUSY_WAIT,
+                    blob_limit=limit,
                 )
                 image = await self._resolved(registry, wanted.image, image)
                 found = await fetch_release(registry, image, store, key, force=wanted.force)
