@@ -14,15 +14,21 @@ def write_private(path: Path, data: bytes, *, owner: int = -1, durable: bool = F
     file or the new one. The directory may be somebody else's: no link in it is followed.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.unlink(missing_ok=True)  # What a killed process of the same number has left.
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchown(descriptor, owner, -1)
-        file.write(data)
-        if durable:
-            file.flush()
-            os.fsync(descriptor)
-    beside.replace(path)
+    # What a process of the same number has left may have other rights, or be a link.
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchown(descriptor, owner, -1)
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(descriptor)
+        beside.replace(path)
+    except BaseException:
+        # A part of a private key is not to lie around.
+        beside.unlink(missing_ok=True)
+        raise
     if durable:
         directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -202,6 +202,33 @@ def test_no_request_of_others_raises_anything_but_a_value_error(noise: bytes) ->
         read_request(request_object("x", pem, DAY))
 
 
+SIGNED = signing_request(KEY, USER)
+DER = x509.load_pem_x509_csr(SIGNED).public_bytes(serialization.Encoding.DER)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(DER) - 1), st.integers(0, 255)), min_size=1, max_size=4),
+    st.integers(0, 2),
+)
+def test_a_changed_byte_of_a_good_request_makes_it_another(
+    changes: list[tuple[int, int]], longer: int
+) -> None:
+    """Whatever the library makes of it: what it says is signed, and nothing stands beside it."""
+    changed = bytearray(DER)
+    for place, byte in changes:
+        changed[place] = byte
+    changed += bytes(longer)
+    body = base64.b64encode(changed)
+    lines = b"".join(body[at : at + 64] + b"\n" for at in range(0, len(body), 64))
+    name = b"CERTIFICATE REQUEST-----\n"
+    pem = b"-----BEGIN " + name + lines + b"-----END " + name
+    try:
+        good = read_request(request_object("x", pem, DAY)).only_user
+    except ValueError:
+        good = False
+    assert good == (bytes(changed) == DER)
+
+
 def test_a_request_with_anything_else_in_it_is_not_only_for_the_user() -> None:
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.NameAttribute(NameOID.COMMON_NAME, USER)

@@ -120,6 +120,27 @@ def test_a_private_file_is_replaced_whole_and_never_readable(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_what_lies_where_a_private_file_is_written_is_not_followed_nor_used(tmp_path: Path) -> None:
+    """A link would carry the key elsewhere, and a file of others keep its rights."""
+    elsewhere, target = tmp_path / "elsewhere", tmp_path / "secret"
+    elsewhere.write_text("old")
+    beside = tmp_path / f".secret.{os.getpid()}"
+    beside.symlink_to(elsewhere)
+    write_private(target, b"new")
+    beside.write_text("left")
+    beside.chmod(0o644)
+    write_private(target, b"newer")
+    assert (elsewhere.read_text(), target.read_text()) == ("old", "newer")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (target := tmp_path / "secret").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_private(target, b"key")
+    assert list(tmp_path.iterdir()) == [target]
+
+
 @pytest.mark.parametrize(
     ("user", "file"),
     [
