@@ -54,7 +54,9 @@ def parse_pull_secret(data: bytes) -> Credentials:
         raise PullSecretError(
             'the pull secret is not like {"auths": {"REGISTRY": {"auth": "…"}}}; correct it'
         ) from error
-    return Credentials({_name(key): _basic(key, auth) for key, auth in config.auths.items()})
+    # docker and podman leave an empty entry where a program of theirs keeps the password.
+    entries = [(key, auth) for key, auth in config.auths.items() if auth != _Auth()]
+    return Credentials({_name(key): _basic(key, auth) for key, auth in entries})
 
 
 def read_pull_secret(path: str) -> Credentials:

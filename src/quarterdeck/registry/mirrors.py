@@ -20,7 +20,7 @@ def parse_mirrors(text: str) -> tuple[Mirror, ...]:
     """The mirrors in `SOURCE=MIRROR,…`; ValueError, with what to write, if one is not so."""
     found = []
     for part in filter(None, (one.strip() for one in text.split(","))):
-        source, equals, place = part.partition("=")
+        source, equals, place = (one.strip() for one in part.partition("="))
         if not equals or not source.strip("/") or not place.strip("/"):
             raise ValueError(f"{part!r} is no mirror; write registry.example.test=mirror.test:5000")
         mirror = Mirror(source=source.strip("/"), place=place.strip("/"))

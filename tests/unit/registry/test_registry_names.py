@@ -75,6 +75,11 @@ def test_mirrors_come_before_the_registry_itself() -> None:
     ]
 
 
+def test_blanks_around_a_mirror_do_not_count() -> None:
+    (mirror,) = parse_mirrors(" r.test = m.test/copies ")
+    assert (mirror.source, mirror.place) == ("r.test", "m.test/copies")
+
+
 def test_a_mirror_of_a_repository_itself() -> None:
     mirrors = parse_mirrors("r.test/team/q=m.test/copy")
     assert str(places(parse_reference("r.test/team/q:1"), mirrors)[0]) == "m.test/copy:1"
@@ -107,6 +112,14 @@ def test_the_longest_entry_that_fits_counts() -> None:
     assert found.basic("r.test", "teams/q") == f"Basic {one}"
     assert found.basic("d.test", "q") == f"Basic {two}"
     assert found.basic("r.test.evil", "q") == ""
+
+
+def test_an_empty_entry_is_no_credential_and_hides_no_other() -> None:
+    """As in the file of a docker that has a credential store."""
+    auth = base64.b64encode(b"u:1").decode()
+    found = parse_pull_secret(secret(**{"r.test": {"auth": auth}, "d.test": {}}))
+    assert found.basic("r.test", "q") == f"Basic {auth}"
+    assert found.basic("d.test", "q") == ""
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mirrors(self) -> str:
-        """The mirrors that count now, separated by commas; an OSError if they cannot be read."""
+        """The mirrors that count now, separated by commas; ValueError if the file is of no use."""
         file = "" if self.registry_mirrors else self._trusted("mirrors")
         if not file:
             return self.registry_mirrors
-        with Path(file).open("rb") as opened:
-            return ",".join(opened.read(MAX_MIRRORS).decode(errors="replace").splitlines())
+        try:
+            with Path(file).open("rb") as opened:
+                found = opened.read(MAX_MIRRORS + 1)
+        except OSError as error:
+            raise ValueError(
+                f"the mirrors in {file} cannot be read: {error.strerror}; write them anew"
+            ) from error
+        if len(found) > MAX_MIRRORS:
+            # A list that is cut would end with another mirror than the file has.
+            raise ValueError(f"{file} is larger than {MAX_MIRRORS >> 10} KiB; name fewer mirrors")
+        return ",".join(found.decode(errors="replace").splitlines())
 
     @property
     def own_directory(self) -> Path | None:
