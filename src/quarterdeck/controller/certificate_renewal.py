@@ -131,13 +131,16 @@ class CertificateRenewal:
             return LOOK_PERIOD
         self._gauges.show(own)
         now = self._manager.now()
-        if own.groups:
-            groups = ", ".join(own.groups)
-            self._tell(f"the client certificate has groups ({groups}), and is not renewed")
-            return LOOK_PERIOD
         self._standing = msgspec.structs.replace(self._standing, own=own)
         if now >= own.ends:
             self._tell(f"the client certificate ended at {format_time(own.ends)}; {REMEDY}")
+            return LOOK_PERIOD
+        if own.groups:
+            groups, ends = ", ".join(own.groups), format_time(own.ends)
+            self._tell(
+                f"the client certificate has groups ({groups}), so it is not renewed and ends at"
+                f" {ends}; {REMEDY}"
+            )
             return LOOK_PERIOD
         if now < own.renewal:
             self._standing = CertificateState(own=own)

@@ -37,9 +37,9 @@ class Node:
             log.seek(self._audited)
             return log.read()
 
-    def use(self, age: timedelta) -> None:
+    def use(self, age: timedelta, spec: CertificateSpec = SPEC) -> None:
         """Give it a certificate of a year that was issued so long ago."""
-        pair = self.issued(datetime.now(UTC) - age)
+        pair = self.issued(datetime.now(UTC) - age, spec)
         beside = self.file.with_suffix(".new")
         beside.write_bytes(pair.certificate + pair.key)
         beside.chmod(0o600)

@@ -5,9 +5,10 @@ import json
 import stat
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from tests.integration.operators.certificates.conftest import REQUESTS, USER, Node
+from tests.integration.operators.certificates.conftest import REQUESTS, SPEC, USER, Node
 
 from quarterdeck.kube.client_certificate import new_key, read_pair, request_object, signing_request
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
@@ -15,6 +16,7 @@ from quarterdeck.testing.waiting import eventually
 
 RENEWING, LATE, LAST_DAYS, OVER = (timedelta(days=days) for days in (200, 300, 350, 366))
 """Ages of a certificate that lives for 365 days."""
+GROUPED = msgspec.structs.replace(SPEC, organizations=("crew",))
 
 
 def fingerprint(node: Node) -> str:
@@ -126,6 +128,20 @@ def test_after_the_end_it_says_so_makes_no_request_and_takes_a_new_file(
     node.use(timedelta())
     eventually(lambda: ready(process), "it works again")
     assert node.requests() == []
+
+
+def test_a_certificate_with_a_group_works_to_its_end_and_is_not_renewed(
+    node: Node, checker: StartOperator
+) -> None:
+    """No renewal may have a group: it says so at once, and is ready until the end nears."""
+    node.use(RENEWING, GROUPED)
+    process = checker()
+    assert "has groups (crew)" in process.logged("client certificate is not renewed yet")["why"]
+    eventually(lambda: ready(process), "it works meanwhile")
+    assert node.requests() == []
+    node.use(LAST_DAYS, GROUPED)
+    eventually(lambda: "has groups (crew)" in process.get("/readyz")[1], "its end is near")
+    assert "docs/install.md" in process.get("/readyz")[1]
 
 
 def test_a_checker_that_may_not_ask_says_so(node: Node, checker: StartOperator) -> None:
