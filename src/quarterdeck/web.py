@@ -9,6 +9,7 @@ it, and an answer is never decompressed by the client. The proxy is that of the 
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -230,9 +231,23 @@ def joined(url: str, to: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that a busy server asks for; 0 if it asks for none that we know."""
+    """The seconds that a busy server asks for; 0 if it asks for none that we know.
+
+    A server that names a moment also says what time it is, so its clock may be wrong.
+    """
     text = headers.get("Retry-After", "").strip()
-    return float(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0.0
+    if text.isascii() and text.isdecimal() and len(text) < 10:
+        return float(text)
+    moment, now = _moment(text), _moment(headers.get("Date", ""))
+    return max(0.0, moment - now) if moment is not None and now is not None else 0.0
+
+
+def _moment(text: str) -> float | None:
+    """The seconds since 1970 of a date in a header; None if it is none."""
+    try:
+        return parsedate_to_datetime(text[:64]).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def proxy_for(url: str) -> str | None:
