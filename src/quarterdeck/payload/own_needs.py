@@ -2,12 +2,12 @@
 
 Its rights are not checked here, because they depend on the bindings of the cluster. The operator
 needs ClusterVersion and its definition, which hold the release that it applies; its Deployment,
-account and Lease; and no webhook that must approve its Lease: while such a webhook does not answer,
-no replica leads, so nobody starts or removes the webhook. An admission policy that does the same by
-an expression is not found.
+account and Lease; and no webhook that must approve its Lease or the status of ClusterVersion: while
+such a webhook does not answer, no replica leads, or no other release can be begun, so nobody starts
+or removes the webhook. An admission policy that does the same by an expression is not found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -65,8 +65,7 @@ def stops_operator(
         case "Lease" if is_own:
             return "it says which replica of this operator leads"
         case _ if identity.kind in _WEBHOOKS and desired:
-            names = [str(hook.get("name")) for hook in _blocking(desired, account[0])]
-            return _blocked(names, account[0]) if names else ""
+            return _blocked(desired, account[0])
     return ""
 
 
@@ -97,32 +96,68 @@ def _definition(desired: Object | None) -> str:
     return ""
 
 
-def _blocking(configuration: Object, namespace: str) -> Iterator[Object]:
-    """The webhooks without whose consent the operator's Lease is not written."""
+def _blocked(configuration: Object, namespace: str) -> str:
+    """Which of the operator's writes wait for a webhook, for people; empty if none does."""
+    labels = {"kubernetes.io/metadata.name": namespace}
+    of_lease, of_status = [], []
+    for hook in _needed(configuration):
+        name = str(hook.get("name"))
+        rules: Any = hook.get("rules") or ()
+        # No selector of namespaces leaves out an object that is in none.
+        if any(_is_about(rule, _STATUS, "Namespaced") for rule in rules):
+            of_status.append(name)
+        if _selects(hook.get("namespaceSelector"), labels) and any(
+            _is_about(rule, _LEASES, "Cluster") for rule in rules
+        ):
+            of_lease.append(name)
+    if of_lease:
+        return (
+            f"while {', '.join(of_lease)} does not answer, the operator's Lease cannot be renewed,"
+            f" and nobody brings it up; leave out namespace {namespace} by its namespaceSelector"
+        )
+    if of_status:
+        return (
+            f"while {', '.join(of_status)} does not answer, the status of ClusterVersion cannot be"
+            " written, and no other release be begun; leave out clusterversions/status by its rules"
+        )
+    return ""
+
+
+def _needed(configuration: Object) -> Iterator[Object]:
+    """The webhooks without whose consent nothing is written that they are about."""
     hooks: Any = configuration.get("webhooks")
     for hook in hooks if isinstance(hooks, list) else ():
         if (
             isinstance(hook, dict)
             and hook.get("failurePolicy", "Fail") == "Fail"
             and not hook.get("matchConditions")
-            and _selects(hook.get("namespaceSelector"), {"kubernetes.io/metadata.name": namespace})
             and _selects(hook.get("objectSelector"), {})
-            and any(_is_about_leases(rule) for rule in hook.get("rules") or ())
         ):
             yield hook
 
 
-def _is_about_leases(rule: Any) -> bool:
-    def has(field: str, *wanted: str) -> bool:
+_LEASES = ("coordination.k8s.io", frozenset({"*", "leases", "*/*", "leases/*"}))
+_STATUS = (
+    "config.openshift.io",
+    # Not `*`, which has no subresources.
+    frozenset({"*/*", "*/status", "clusterversions/*", "clusterversions/status"}),
+)
+
+
+def _is_about(rule: Any, what: tuple[str, frozenset[str]], but: str) -> bool:
+    """Whether a webhook's rule is about updates of a group's resources, in any scope but one."""
+    group, resources = what
+
+    def has(field: str, wanted: Collection[str]) -> bool:
         found = rule.get(field)
-        return isinstance(found, list) and not {"*", *wanted}.isdisjoint(map(str, found))
+        return isinstance(found, list) and any(str(one) in wanted for one in found)
 
     return (
         isinstance(rule, dict)
-        and rule.get("scope", "*") != "Cluster"
-        and has("operations", "UPDATE")
-        and has("apiGroups", "coordination.k8s.io")
-        and has("resources", "leases", "*/*", "leases/*")
+        and rule.get("scope", "*") != but
+        and has("operations", ("*", "UPDATE"))
+        and has("apiGroups", ("*", group))
+        and has("resources", resources)
     )
 
 
@@ -131,13 +166,6 @@ def _selects(selector: Any, labels: dict[str, str]) -> bool:
         return msgspec.convert(selector or {}, LabelSelector).matches(labels)
     except msgspec.ValidationError:
         return False  # the server refuses it
-
-
-def _blocked(names: list[str], namespace: str) -> str:
-    return (
-        f"while {', '.join(names)} does not answer, the operator's Lease cannot be renewed, and"
-        f" nobody brings it up; leave out namespace {namespace} by its namespaceSelector"
-    )
 
 
 def _below(obj: Object | None, *path: str) -> Object:

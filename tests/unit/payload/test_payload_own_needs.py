@@ -68,6 +68,12 @@ def test_the_definition_of_cluster_version_keeps_what_the_operator_remembers() -
     assert not stopped(identity, changed[3])
 
 
+STATUS = {
+    "apiGroups": ["config.openshift.io"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["clusterversions/status"],
+}
 EVERY = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
 
 
@@ -81,6 +87,13 @@ EVERY = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resourc
         ({"rules": [EVERY | {"resources": ["pods"]}]}, False),
         ({"rules": [EVERY | {"operations": ["DELETE"]}]}, False),
         ({"rules": [EVERY | {"scope": "Cluster"}]}, False),
+        ({"rules": [EVERY | {"scope": "Cluster", "resources": ["*/*"]}]}, True),
+        ({"rules": [STATUS]}, True),
+        ({"rules": [STATUS], "namespaceSelector": {"matchLabels": {"a": "b"}}}, True),
+        ({"rules": [STATUS | {"resources": ["*/status"]}]}, True),
+        ({"rules": [STATUS | {"resources": ["clusterversions"]}]}, False),
+        ({"rules": [STATUS | {"scope": "Namespaced"}]}, False),
+        ({"rules": [STATUS], "failurePolicy": "Ignore"}, False),
         ({"rules": [EVERY], "objectSelector": {"matchLabels": {"a": "b"}}}, False),
         ({"rules": [EVERY], "matchConditions": [{"name": "x", "expression": "false"}]}, False),
         ({"rules": [EVERY], "namespaceSelector": {"matchLabels": {"a": "b"}}}, False),
@@ -104,7 +117,9 @@ EVERY = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resourc
     ],
 )
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
-def test_a_webhook_is_not_asked_about_its_lease(kind: str, hook: Object, stops: bool) -> None:
+def test_a_webhook_is_not_asked_about_its_lease_and_its_status(
+    kind: str, hook: Object, stops: bool
+) -> None:
     identity = ObjectIdentity("admissionregistration.k8s.io", kind, "", "x")
     assert bool(stopped(identity, {"webhooks": [{"name": "x.example.test", **hook}]})) is stops
     assert not stopped(identity, None)
