@@ -133,11 +133,7 @@ def deployment(declared: Declaration, delivery: Deployed) -> Object:
         "serviceAccountName": declared.account,
         **_placement(delivery, labels),
         "terminationGracePeriodSeconds": 30,
-        "securityContext": {
-            # No number: the image has one, and some clusters give each namespace its own.
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": _security_context(),
         "containers": [container],
     }
     return {
@@ -201,6 +197,7 @@ def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
             "hostNetwork": True,
             "priorityClassName": "system-node-critical",
             "terminationGracePeriodSeconds": 30,
+            "securityContext": _security_context(),
             "tolerations": [{"operator": "Exists"}],
             "containers": [container],
         },
@@ -208,6 +205,15 @@ def static_pod(declared: Declaration, delivery: StaticPodDelivery) -> Object:
     # It writes its next certificate there.
     add_host_path(pod["spec"], credentials, read_only=False)
     return pod
+
+
+def _security_context() -> Object:
+    """The security context of an operator's pod."""
+    return {
+        # No number: the image has one, and some clusters give each namespace its own.
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 def add_host_path(pod_spec: Object, wanted: HostPath, *, read_only: bool = True) -> None:

@@ -325,6 +325,19 @@ def test_every_operator_has_a_memory_limit(delivery: Deployed | StaticPodDeliver
     assert container["resources"]["limits"] == {"memory": delivery.memory_limit} != {"memory": ""}
 
 
+@pytest.mark.parametrize("delivery", [Deployed(), StaticPodDelivery(user="system:mine", port=1234)])
+def test_no_operator_runs_as_root(delivery: Deployed | StaticPodDelivery) -> None:
+    """Nor a static pod, which no admission checks, and which has the host's network."""
+    made = workload(declared(delivery=delivery)) or {}
+    pod = made["spec"]["template"]["spec"] if isinstance(delivery, Deployed) else made["spec"]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    (container,) = pod["containers"]
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
 def test_a_memory_limit_and_arguments_of_its_own() -> None:
     delivery = Deployed(memory_limit="256Mi", args=("--x=1",), env=(("A", "b"),), replicas=1)
     made = workload(declared(delivery=delivery)) or {}
