@@ -2,6 +2,9 @@
 
 `read_payload` continues after a problem, so that it reports all at once; `load_payload` is for
 callers that apply the payload, and refuses one with any problem.
+
+A payload may be hostile. A few kilobytes of YAML stand for gigabytes if each of many documents has
+aliases, so the values of all documents are counted, and reading ends where there are too many.
 """
 
 import re
@@ -44,6 +47,14 @@ from quarterdeck.strict_yaml.documents import Document, Refusal
 UNKNOWN_IMAGE = "release-image.invalid/not-known"
 """The value of `{{.ReleaseImage}}` if the release's image is not known."""
 
+MAX_NODES = 2_000_000
+"""The most values of a payload; each takes some hundred bytes. Large CRDs have 6,000."""
+MAX_TEXT = 128 << 20
+"""The most characters of all documents, aliases expanded."""
+MAX_PROBLEMS = 1000
+MAX_IMAGES = 2000
+"""The most images in one `image-references`. All files are searched for each of them."""
+
 _NAME = re.compile(r"0000_(?P<level>\d{1,9})_(?P<component>[^_]+)_")
 
 
@@ -84,6 +95,8 @@ def read_payload(
     listing = list_files(directories)
     reader = _PayloadReader(release or KnownRelease(), profile, list(listing.problems))
     for source, data in read_files(sorted(listing.sources, key=_order)):
+        if reader.ended:
+            break
         if isinstance(data, PayloadProblem):
             reader.problems.append(data)
         elif seal and (problem := seal.problem_with(source.file, data)):
@@ -91,7 +104,8 @@ def read_payload(
         else:
             reader.read(source, data)
     # Missing files first: they may cause the other problems.
-    problems = (*(seal.missing() if seal else ()), *reader.problems)
+    missing = seal.missing() if seal and not reader.ended else ()
+    problems = (*missing[:MAX_PROBLEMS], *reader.problems)
     return Reading(
         payload=Payload(
             release=reader.release,
@@ -122,8 +136,12 @@ class _PayloadReader:
         self.problems = problems
         self.manifests: list[Manifest] = []
         self.references: dict[str, Mapping[str, str]] = {}
+        self.ended = False
+        """Whether the rest is not read: there are too many values or problems already."""
         self._given = release
         self._profile = profile
+        self._nodes = 0
+        self._text = 0
         self._images: dict[str, tuple[re.Pattern[str] | None, dict[str, str]]] = {}
 
     def read(self, source: Source, data: bytes) -> None:
@@ -196,8 +214,14 @@ class _PayloadReader:
                     self._refuse(source, number, line, message, remedy)
                 case Document(value=None):
                     continue
-                case _:
-                    yield document
+                case Document(nodes=nodes, text=length):
+                    self._nodes, self._text = self._nodes + nodes, self._text + length
+                    if self._nodes > MAX_NODES or self._text > MAX_TEXT:
+                        self._end(source, document)
+                    else:
+                        yield document
+            if self.ended:
+                return
 
     def _read_metadata(self, source: Source, text: str) -> None:
         for document in self._documents(source, text):
@@ -220,6 +244,10 @@ class _PayloadReader:
                 self._refuse(
                     source, document.number, document.line, str(error), "write an ImageStream"
                 )
+                continue
+            if len(stream.spec.tags) > MAX_IMAGES:
+                message = f"{len(stream.spec.tags)} images, more than {MAX_IMAGES}"
+                self._refuse(source, document.number, document.line, message, "remove the others")
                 continue
             # They are put into the text of manifests, where a line break would add a line.
             if bad := [tag for tag in stream.spec.tags if not is_one_word(tag.source.name)]:
@@ -254,6 +282,18 @@ class _PayloadReader:
             self._images[source.directory] = (image_pattern(images), images)
         return self._images[source.directory]
 
+    def _end(self, source: Source, document: Document) -> None:
+        """Refuse the payload for its size, and read no more of it."""
+        self.ended = True
+        self._refuse(
+            source,
+            document.number,
+            document.line,
+            f"the payload up to here has more than {MAX_NODES:,} values, or more than"
+            f" {MAX_TEXT >> 20} MiB of text, aliases expanded",
+            "remove what is not a manifest, or write out what aliases stand for",
+        )
+
     def _refuse(
         self, source: Source, document: int | None, line: int | None, message: str, remedy: str
     ) -> None:
@@ -262,6 +302,7 @@ class _PayloadReader:
                 file=source.file, document=document, line=line, message=message, remedy=remedy
             )
         )
+        self.ended = self.ended or len(self.problems) >= MAX_PROBLEMS
 
 
 class _ImageSource(msgspec.Struct):

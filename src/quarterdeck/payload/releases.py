@@ -278,6 +278,12 @@ def _read_one(directory: Path) -> Offer | PayloadProblem:
     for _, data in read_files(sources):
         if isinstance(data, PayloadProblem):
             return msgspec.structs.replace(data, file=name)
+        if len(data) > MAX_METADATA:
+            return PayloadProblem(
+                file=name,
+                message=f"larger than {MAX_METADATA >> 10} KiB",
+                remedy="list fewer previous versions",
+            )
         return _offer(directory, name, data.decode("utf-8-sig", "replace"))
     return PayloadProblem(
         file=name,

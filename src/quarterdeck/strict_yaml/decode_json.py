@@ -39,8 +39,9 @@ def decode_json(text: str) -> Iterator[Document | Refusal]:
             yield Refusal(number, line, *TOO_MANY)
             return
         try:
+            start = at
             value, at = decoder.raw_decode(text, at)
-            _check_json_limits(value)
+            nodes = _checked_nodes(value)
         except json.JSONDecodeError as error:
             yield Refusal(number, error.lineno, f"not JSON: {error.msg}", "correct the syntax")
             return
@@ -53,7 +54,7 @@ def decode_json(text: str) -> Iterator[Document | Refusal]:
         except ValueError as error:  # an integer of thousands of digits
             yield Refusal(number, line, f"not JSON: {error}", "quote the number")
             return
-        yield Document(number, line, value)
+        yield Document(number, line, value, nodes, at - start)
         at = _skip_blank(text, at)
 
 
@@ -76,8 +77,8 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _check_json_limits(value: Any) -> None:
-    """Refuse a value that is too deep, too large or not valid Unicode, without recursion."""
+def _checked_nodes(value: Any) -> int:
+    """How many values it has; refused if too deep, too large or not valid Unicode."""
     nodes, depth, level = 0, 0, [value]
     while level:
         nodes, depth = nodes + len(level), depth + 1
@@ -96,6 +97,7 @@ def _check_json_limits(value: Any) -> None:
             if isinstance(node, dict | list)
             for child in (node.values() if isinstance(node, dict) else node)
         ]
+    return nodes
 
 
 def _skip_blank(text: str, at: int) -> int:

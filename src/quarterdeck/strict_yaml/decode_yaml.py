@@ -98,7 +98,7 @@ def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
         at = line + text.count("\n", 0, directive)
         return Refusal(number, at, "a YAML directive", "remove the line that starts with %")
     try:
-        value = _Builder(text).document()
+        value = (builder := _Builder(text)).document()
     except RefusedError as refused:
         return Refusal(number, line + refused.line, refused.message, refused.remedy)
     except yaml.MarkedYAMLError as error:
@@ -112,7 +112,7 @@ def _yaml_document(text: str, number: int, line: int) -> Document | Refusal:
         return Refusal(number, at, f"not YAML: {what}", "remove what is not text")
     # After a first line of only `---` the document starts on the next line.
     blank = text.partition("\n")[0].rstrip() == "---"
-    return Document(number, line + blank, value)
+    return Document(number, line + blank, value, builder.nodes, builder.text)
 
 
 class _Builder:
@@ -121,8 +121,8 @@ class _Builder:
     def __init__(self, text: str) -> None:
         self._next: Callable[[], Event | None] = CParser(text).get_event
         self._anchors: dict[str, tuple[Any, int, int]] = {}
-        self._nodes = 0
-        self._text = 0
+        self.nodes = 0
+        self.text = 0
 
     def document(self) -> Any:
         value = None
@@ -133,13 +133,13 @@ class _Builder:
         return value
 
     def _node(self, event: Event | None, depth: int) -> Any:
-        nodes, text = self._nodes, self._text
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        nodes, text = self.nodes, self.text
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             raise RefusedError(_line(event), *TOO_LARGE)
         # Scalars first: they are four of five nodes.
         if isinstance(event, ScalarEvent):
-            self._text += len(event.value)
+            self.text += len(event.value)
             value = _scalar(event)
         elif isinstance(event, MappingStartEvent):
             value = self._mapping(event, depth)
@@ -150,7 +150,7 @@ class _Builder:
         else:
             raise RefusedError(_line(event), "no content", "correct the syntax")
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, self._nodes - nodes, self._text - text)
+            self._anchors[event.anchor] = (value, self.nodes - nodes, self.text - text)
         return value
 
     def _mapping(self, start: MappingStartEvent, depth: int) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class _Builder:
         merged: dict[str, Any] = {}
         while isinstance(event := self._next(), ScalarEvent):
             key = event.value
-            self._text += len(key)
+            self.text += len(key)
             if key in result:
                 message = f"the key {quoted(key)} twice"
                 raise RefusedError(_line(event), message, "keep one of the two")
@@ -185,12 +185,12 @@ class _Builder:
                 _line(event), f"*{event.anchor} stands for nothing", "define it before its use"
             )
         value, nodes, text = self._anchors[event.anchor]
-        self._nodes += nodes
-        self._text += text
+        self.nodes += nodes
+        self.text += text
         # Only aliases can make more text than the file has, whose size is limited.
-        if self._nodes > MAX_NODES:
+        if self.nodes > MAX_NODES:
             raise RefusedError(_line(event), *TOO_LARGE)
-        if self._text > MAX_TEXT:
+        if self.text > MAX_TEXT:
             raise RefusedError(_line(event), *TOO_LONG)
         return value
 

@@ -33,6 +33,10 @@ class Document(msgspec.Struct, frozen=True):
     number: int
     line: int
     value: Any
+    nodes: int = 0
+    """How many values it has, those of an alias counted at each use."""
+    text: int = 0
+    """How many characters it has, counted likewise."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

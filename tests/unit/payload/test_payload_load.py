@@ -1,5 +1,6 @@
 """Directories to payloads: order, substitutions, and everything that can be wrong with files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.payload.load import (
+    MAX_PROBLEMS,
     UNKNOWN_IMAGE,
     Reading,
     load_payload,
@@ -368,6 +370,28 @@ def hostile_bomb(directory: Path) -> None:
     write(directory, {"x.yaml": "\n".join(lines)})
 
 
+def hostile_bombs(directory: Path) -> None:
+    """Each document is within its limit; the version in it makes a copy of each alias."""
+    lines = ["a: &a [{}, {}, {}, {}, {}, {}, {}, {}, {}, {}] # 0.0.1-snapshot"]
+    for name, before in zip("bcde", "abcd", strict=True):
+        lines.append(f"{name}: &{name} [" + ", ".join([f"*{before}"] * 10) + "]")
+    bomb = "\n".join(lines)
+    documents = (f"{GOOD.format(name=f'x{number}')}{bomb}\n" for number in range(900))
+    metadata = "version: 1.0.0"
+    write(directory, {"x.yaml": "---\n".join(documents), "release-metadata": metadata})
+
+
+def hostile_problems(directory: Path) -> None:
+    for number in range(10):
+        (directory / f"{number}.yaml").write_bytes(b"---\na\n" * 1000)
+
+
+def hostile_images(directory: Path) -> None:
+    tags = [{"name": f"i{n}", "from": {"name": f"r.test/i{n}"}} for n in range(40_000)]
+    content = json.dumps({"kind": "ImageStream", "spec": {"tags": tags}})
+    write(directory, {"image-references": content})
+
+
 def hostile(name: str, content: bytes) -> object:
     return lambda directory: (directory / name).write_bytes(content)
 
@@ -376,6 +400,9 @@ def hostile(name: str, content: bytes) -> object:
     ("make", "message"),
     [
         pytest.param(hostile_bomb, "aliases expanded", id="a bomb of aliases"),
+        pytest.param(hostile_bombs, "more than 2,000,000 values", id="many small bombs"),
+        pytest.param(hostile_problems, "not a Kubernetes object", id="thousands of problems"),
+        pytest.param(hostile_images, "40000 images, more than 2000", id="thousands of images"),
         pytest.param(hostile_size, "larger than 4 MiB", id="a file of 50 MB"),
         pytest.param(hostile_total, "larger than 64 MiB", id="large files that add up"),
         pytest.param(hostile_link, "leads out of the payload", id="a link out of the directory"),
@@ -423,6 +450,14 @@ def test_a_hostile_payload_is_refused_in_bounded_time_and_memory(
     )
     assert done.returncode == 2, done.stderr
     assert message in done.stdout
+
+
+def test_reading_ends_after_a_thousand_problems(tmp_path: Path) -> None:
+    hostile_problems(tmp_path)
+    write(tmp_path, {"z.yaml": GOOD.format(name="z")})
+    reading = read(tmp_path)
+    assert len(reading.problems) == MAX_PROBLEMS
+    assert reading.payload.manifests == ()
 
 
 def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_releases_are_known_by_their_metadata_and_come_newest_first(tmp_path: Pa
         ),
         pytest.param("version: 1.0.0\n---\nversion: 1.1.0", "2 documents", id="two documents"),
         pytest.param("", "0 documents", id="empty"),
+        pytest.param(f"version: 1.0.0 #{' ' * 70_000}", "larger than 64 KiB", id="large"),
     ],
 )
 def test_one_broken_release_is_told_and_does_not_hide_the_others(

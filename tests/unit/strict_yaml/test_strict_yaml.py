@@ -68,10 +68,16 @@ def test_documents_are_numbered_and_placed() -> None:
     """Numbers count `---` parts, empty ones too; a line is where the content starts."""
     text = "# head\n---\na: 1\n---\n# empty\n---\n\nb: 2\n--- {c: 3}\n"
     assert list(decode_yaml(text)) == [
-        Document(1, 3, {"a": 1}),
-        Document(3, 7, {"b": 2}),
-        Document(4, 9, {"c": 3}),
+        Document(1, 3, {"a": 1}, nodes=2, text=2),
+        Document(3, 7, {"b": 2}, nodes=2, text=2),
+        Document(4, 9, {"c": 3}, nodes=2, text=2),
     ]
+
+
+def test_what_an_alias_stands_for_counts_at_each_use() -> None:
+    (document,) = decode_yaml("a: &a [one, two]\nb: [*a, *a]\n")
+    assert isinstance(document, Document)
+    assert (document.nodes, document.text) == (13, 20)
 
 
 def test_a_file_may_start_without_a_marker() -> None:
@@ -152,7 +158,10 @@ def test_too_many_documents_end_the_file() -> None:
 
 def test_json_documents_follow_one_another() -> None:
     documents = list(decode_json('\n{"a": 1}\n{"b": [true, null]}\n'))
-    assert documents == [Document(1, 2, {"a": 1}), Document(2, 3, {"b": [True, None]})]
+    assert documents == [
+        Document(1, 2, {"a": 1}, nodes=2, text=8),
+        Document(2, 3, {"b": [True, None]}, nodes=4, text=19),
+    ]
 
 
 @pytest.mark.parametrize(
