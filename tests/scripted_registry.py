@@ -30,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path
-        self.owner.asked.append(Asked("GET", path, self.headers.get("Authorization", "")))
+        self.owner.asked.append(Asked(self.command, path, self.headers.get("Authorization", "")))
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             for part, script in list(self.owner.scripts.items()):
                 if part in path:
@@ -41,6 +41,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.reply(404, b"{}")
             else:
                 self.reply(200, stored[1], **{"Content-Type": stored[0]})
+
+    do_HEAD = do_POST = do_GET  # noqa: N815 - the names that the base class looks up
 
     def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)

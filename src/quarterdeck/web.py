@@ -7,7 +7,7 @@ it, and an answer is never decompressed by the client. The proxy is that of the 
 """
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from urllib.request import getproxies
 
 import quarterdeck
 from quarterdeck.proxies import is_exempt, unusable_proxy
+from quarterdeck.terminal import visible
 
 if TYPE_CHECKING:
     import aiohttp
@@ -32,11 +33,15 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class WebError(Exception):
-    """No answer that can be used; `remedy` says what to do."""
+    """No answer that can be used; `remedy` says what to do.
+
+    The message may quote the server: an address of its redirect may have bytes that are no text,
+    which no status could hold.
+    """
 
     def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = visible(message)
+        super().__init__(self.message)
         self.remedy = remedy
 
 
@@ -53,6 +58,10 @@ class Answer:
         self.headers: Mapping[str, str] = response.headers
         self.url = str(response.url)
         """The address that answered, after redirects."""
+
+    def every(self, header: str) -> Sequence[str]:
+        """The values of a header that may be there more than once."""
+        return self._response.headers.getall(header, [])
 
     async def read(self, limit: int) -> bytes:
         """The whole body; TooLarge if it has more bytes than that."""
@@ -308,6 +317,11 @@ def _unreachable(url: str, error: Exception) -> WebError:
         return WebError(
             f"{where}: the proxy refuses the connection: {_cause(error)[:300]}",
             "check the proxy and its password, in HTTPS_PROXY or HTTP_PROXY",
+        )
+    if isinstance(error, aiohttp.ClientResponseError):
+        return WebError(
+            f"{where}: the answer is not HTTP: {error.message.partition(chr(10))[0][:300]}",
+            "check the address, and what answers there",
         )
     if isinstance(error, TimeoutError):
         return WebError(f"{where}: no answer in time", "check that it is up, and the way to it")

@@ -98,7 +98,7 @@ def test_what_is_no_address_is_not_shown() -> None:
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Answers as a proxy that wants to be paid, or with a redirect to nowhere."""
+    """Answers as a proxy that wants to be paid, with a redirect to nowhere, or with no HTTP."""
 
     def do_CONNECT(self) -> None:
         self.send_response(407, "Pay first")
@@ -106,8 +106,13 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
+        if self.path == "/garbage":
+            self.wfile.write(b"\x1b[2J\xff\r\n\r\n")
+            return
+        strange = "http://127.0.0.1:1/\xff\x1b[2J\x85"
+        target = strange if self.path == "/strange" else "https://h.test:99999/?token=secret"
         self.send_response(302)
-        self.send_header("Location", "https://h.test:99999/?token=secret")
+        self.send_header("Location", target)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -145,6 +150,21 @@ async def test_an_address_that_cannot_be_asked_is_not_told() -> None:
             async with web.request("GET", "https://r test:0x/?token=secret"):
                 pass
     assert "secret" not in seen.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [("strange", "no connection"), ("garbage", "the answer is not HTTP")]
+)
+async def test_a_message_can_be_shown_and_stored_whatever_the_server_sends(
+    server: str, path: str, told: str
+) -> None:
+    """Bytes that are no text would be in a condition, and no status could be written any more."""
+    async with Web() as web:
+        with pytest.raises(WebError, match=told) as seen:
+            async with web.request("GET", f"http://{server}/{path}"):
+                pass
+    assert msgspec.json.encode(seen.value.message)
+    assert seen.value.message.isprintable()
 
 
 async def test_a_redirect_to_nowhere_ends_neither_the_task_nor_the_graph(server: str) -> None:

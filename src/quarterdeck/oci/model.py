@@ -96,12 +96,13 @@ def decode_manifest(data: bytes) -> ImageManifest | Index:
             f"a manifest of schema version {found.schema_version}; push the image again with a "
             f"tool of today"
         )
-    if found.manifests is not None and found.config is not None:
+    is_index, is_image = (bytes(one) != b"null" for one in (found.manifests, found.config))
+    if is_index and is_image:
         # Tools would disagree about what the digest stands for.
         raise OciError("both a manifest and an index; push the image again")
-    if found.manifests is not None:
+    if is_index:
         return _checked_index(_decode(data, Index, "an index"))
-    if found.config is None:
+    if not is_image:
         raise OciError("a manifest without config; name an image")
     return _checked_manifest(_decode(data, ImageManifest, "a manifest"))
 
@@ -131,9 +132,10 @@ def manifest_for(index: Index, architecture: str, os: str = "linux") -> Descript
 
 
 class _Either(msgspec.Struct, rename="camel"):
+    # Not decoded: millions of values of another type would be built before they are refused.
     schema_version: int
-    config: Any = None
-    manifests: Any = None
+    config: msgspec.Raw = msgspec.Raw(b"null")
+    manifests: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def _checked_manifest(manifest: ImageManifest) -> ImageManifest:

@@ -10,7 +10,7 @@ time: a mirror that sends a byte at a time does not use up that of the registry 
 import asyncio
 import hashlib
 import io
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -43,8 +43,8 @@ from quarterdeck.web import (
     Web,
     WebError,
     is_address,
-    joined,
     origin,
+    redirected,
     retry_after,
     shown,
 )
@@ -175,7 +175,7 @@ class Registry:
         async with self._limited(image, self._blob_limit):
             async with self._ask("POST", image, "blobs/uploads/", write=True) as answer:
                 await self._check(answer, image, (202,))
-                location = joined(answer.url, answer.headers.get("Location", ""))
+                location = redirected(answer.url, answer.headers.get("Location", ""))
             separator = "&" if urlsplit(location).query else "?"
             url = f"{location}{separator}{urlencode({'digest': digest})}"
             same = origin(url) == origin(answer.url)
@@ -293,13 +293,13 @@ class Registry:
                 if answer.status in BUSY:
                     asked = retry_after(answer.headers)
                 elif answer.status == 401 and ours and not challenged:
-                    challenge = answer.headers.get("WWW-Authenticate", "")
+                    challenges = answer.every("WWW-Authenticate")
                 else:
                     yield answer
                     return
             if answer.status == 401:
                 challenged = True
-                self._authorizations[key] = await self._authorize(image, challenge)
+                self._authorizations[key] = await self._authorize(image, challenges)
                 continue
             wait, pause = max(asked, pause), 2 * pause
             if waited + wait > self._max_wait:
@@ -308,13 +308,12 @@ class Registry:
             await asyncio.sleep(wait)
             waited += wait
 
-    async def _authorize(self, image: Reference, header: str) -> str:
-        """The authorization that meets a challenge of the registry."""
+    async def _authorize(self, image: Reference, headers: Sequence[str]) -> str:
+        """The authorization that meets one of the challenges of the registry."""
         basic = self._credentials.basic(image.registry, image.repository)
-        challenge = bearer_challenge(header)
-        if challenge is not None:
+        for challenge in filter(None, map(bearer_challenge, headers)):
             return await self._token(image, challenge, basic)
-        if not basic or not header.lower().startswith("basic"):
+        if not basic or not any(header.lower().startswith("basic") for header in headers):
             raise _not_authorized(image, 401, has_credentials=bool(basic))
         return basic
 

@@ -14,6 +14,8 @@ Each has a reason for programs, and a remedy.
 
 from collections.abc import Sequence
 
+from quarterdeck.terminal import visible
+
 
 class RegistryError(Exception):
     """The root of the tree."""
@@ -22,7 +24,8 @@ class RegistryError(Exception):
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message, remedy)
-        self.message = message
+        # It may quote a manifest, which has any characters.
+        self.message = visible(message)
         self.remedy = remedy
 
     def __str__(self) -> str:

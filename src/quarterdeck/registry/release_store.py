@@ -14,13 +14,14 @@ from tempfile import mkdtemp
 
 import msgspec
 
+from quarterdeck.payload.model import PayloadError, PayloadProblem
 from quarterdeck.payload.releases import (
     RELEASE_IMAGE,
     FetchedImage,
     check_metadata,
     fetched_release,
 )
-from quarterdeck.payload.seal import matches, seal
+from quarterdeck.payload.seal import SUMS, matches, seal
 
 MAX_KEPT = 5
 _PART = "part-"
@@ -63,6 +64,11 @@ class ReleaseStore:
 
         The hashes are those of the files, as far as they are known.
         """
+        for name in (SUMS, RELEASE_IMAGE, f".{SUMS}.new", f".{RELEASE_IMAGE}.new"):
+            if (part / name).is_dir():
+                remedy = "make the release again with: quarterdeck release build"
+                problem = PayloadProblem(file=name, message="a directory", remedy=remedy)
+                raise PayloadError((problem,))
         seal(part, hashes or {})
         check_metadata(part)
         _write_facts(part, facts)

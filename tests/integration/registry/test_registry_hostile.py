@@ -247,6 +247,47 @@ async def test_a_registry_that_sends_a_byte_at_a_time(
     scripted.ended.set()
 
 
+async def test_a_slow_mirror_leaves_time_for_the_registry(
+    scripted: ScriptedRegistry, client: Client, tls: Tls
+) -> None:
+    image = release_image("1.0.0")
+    reference = scripted.put("q", image)
+    with scripted_registry(tls) as mirror:
+        mirror.put("q", image)
+
+        def drip(handler: Handler) -> None:
+            handler.send_response(200)
+            handler.end_headers()
+            while not mirror.ended.is_set():
+                handler.wfile.write(b"x")
+                mirror.quiet(0.2)
+
+        mirror.scripts["/blobs/"] = drip
+        mirrors = parse_mirrors(f"{scripted.address}={mirror.address}")
+        client.registry = Registry(client.web, mirrors=mirrors, blob_limit=4)
+        found = await client.fetch(reference)
+    assert found.digest == image.descriptor.digest
+    assert [one.path for one in scripted.asked] == [one.path for one in mirror.asked][1:]
+
+
+async def test_one_of_several_challenges_is_met(scripted: ScriptedRegistry, client: Client) -> None:
+    image = scripted.put("q", release_image("1.0.0"))
+
+    def guarded(handler: Handler) -> None:
+        if handler.headers.get("Authorization"):
+            media_type, data = scripted.stored[handler.path]
+            handler.reply(200, data, **{"Content-Type": media_type})
+            return
+        handler.send_response(401)
+        for challenge in ("Negotiate", 'Basic realm="x"'):
+            handler.send_header("WWW-Authenticate", challenge)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    scripted.scripts["/v2/"] = guarded
+    await client.fetch(image)
+
+
 async def test_401_for_good(scripted: ScriptedRegistry, client: Client) -> None:
     image = scripted.put("q", release_image("1.0.0"))
     challenge = {"WWW-Authenticate": 'Basic realm="x"'}
@@ -380,6 +421,19 @@ async def test_a_redirect_out_of_tls_is_refused(
         assert plain.asked == []
     scripted.scripts["manifests"] = lambda handler: handler.reply(302, b"", Location=handler.path)
     await refused(client, image, "redirects more than 5 times")
+
+
+async def test_a_push_does_not_leave_tls(
+    scripted: ScriptedRegistry, client: Client, tls: Tls
+) -> None:
+    scripted.scripts["/blobs/sha256"] = lambda handler: handler.reply(404)
+    with scripted_registry(tls, encrypted=False) as plain:
+        target = f"http://{plain.address}/upload"
+        scripted.scripts["/uploads/"] = lambda handler: handler.reply(202, b"", Location=target)
+        with pytest.raises(RegistryUnreachable, match="not protected by TLS"):
+            await client.registry.push_blob(parse_reference(f"{scripted.address}/q:1"), b"blob")
+        assert plain.asked == []
+    assert [one.method for one in scripted.asked] == ["HEAD", "POST"]
 
 
 async def test_signatures(scripted: ScriptedRegistry, client: Client) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,18 @@ def test_hostile_manifests_are_refused(data: bytes, told: str) -> None:
 def test_any_bytes_are_a_manifest_or_an_error(data: bytes) -> None:
     with contextlib.suppress(OciError):
         assert isinstance(decode_manifest(data), ImageManifest | Index)
+
+
+@pytest.mark.parametrize("field", ["config", "manifests"])
+def test_what_is_no_manifest_takes_no_memory(field: str) -> None:
+    """A megabyte of small values would be thirty of objects, and there may be four."""
+    data = b'{"schemaVersion": 2, "%s": [%s[]]}' % (field.encode(), b"[]," * 300_000)
+    tracemalloc.start()
+    with pytest.raises(OciError, match="Expected `object`, got `array`"):
+        decode_manifest(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 def test_docker_manifests_are_read() -> None:

@@ -53,6 +53,18 @@ def test_what_is_finished_is_whole(store: ReleaseStore) -> None:
     assert [one.verified_by for one in read_fetched(store.root)] == ["key"]
 
 
+@pytest.mark.parametrize("name", [SUMS, f".{SUMS}.new", RELEASE_IMAGE, f".{RELEASE_IMAGE}.new"])
+def test_directories_in_place_of_its_own_files_are_no_release(
+    store: ReleaseStore, name: str
+) -> None:
+    """The image is refused, and not the disk, which has no fault."""
+    part = write(store.begin())
+    (part / name).mkdir()
+    with pytest.raises(PayloadError, match="a directory; make the release again"):
+        store.finish(part, DIGEST, FetchedImage(image=IMAGE))
+    assert store.has(DIGEST)
+
+
 @pytest.mark.parametrize("file", ["release-metadata", MANIFEST, SUMS, RELEASE_IMAGE])
 @pytest.mark.parametrize("damage", ["emptied", "changed", "removed"])
 def test_a_damaged_release_is_not_there(store: ReleaseStore, file: str, damage: str) -> None:
