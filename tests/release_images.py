@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.oci_bytes import entry, tar
 
 from quarterdeck.oci.layers import Entry, Image, image, image_of, layer_bytes
-from quarterdeck.oci.model import LAYER, digest_of
+from quarterdeck.oci.model import LAYER, Config, digest_of
 from quarterdeck.oci.model import descriptor_of as described
 from quarterdeck.oci.signature import sign, signature_image
 
@@ -18,7 +18,10 @@ CONFIG = {"architecture": "amd64", "os": "linux", "config": {}}
 
 
 def release_image(
-    version: str, files: Mapping[str, Any] | None = None, previous: Sequence[str] = ()
+    version: str,
+    files: Mapping[str, Any] | None = None,
+    previous: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> Image:
     """A release image: a lower layer that must not be fetched, and the release."""
     base, base_bytes = layer_bytes([Entry(path="usr/bin/quarterdeck", content=b"program")])
@@ -33,7 +36,8 @@ def release_image(
     ]
     layer, data = layer_bytes(entries)
     blobs = {base.descriptor.digest: base_bytes, layer.descriptor.digest: data}
-    return image(CONFIG, [base, layer], blobs)
+    config: Config = CONFIG | {"config": {"Labels": labels}} if labels else CONFIG
+    return image(config, [base, layer], blobs)
 
 
 def image_of_layer(data: bytes) -> Image:

@@ -16,19 +16,19 @@ from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, errors_in_one_line
 from quarterdeck.cli.steps import Steps
 from quarterdeck.images.debian import architecture
-from quarterdeck.images.described import Origin, ReadRelease, read_directory
+from quarterdeck.images.described import Origin, ReadRelease, base_of, read_directory
 from quarterdeck.localcluster.binaries.progress import size
 from quarterdeck.oci.archive import Archive
 from quarterdeck.oci.errors import OciError
 from quarterdeck.oci.layers import Image
-from quarterdeck.oci.model import Descriptor
+from quarterdeck.oci.model import Descriptor, decode_config
 from quarterdeck.payload.model import PayloadError
 from quarterdeck.registry.client import Registry
 from quarterdeck.registry.credentials import PullSecretError, read_pull_secret
 from quarterdeck.registry.errors import RegistryError
 from quarterdeck.registry.push import push_image
 from quarterdeck.registry.reference import Reference, parse_reference
-from quarterdeck.registry.release_image import fetch_release
+from quarterdeck.registry.release_image import fetch_release, image_manifest
 from quarterdeck.registry.release_store import ReleaseStore
 from quarterdeck.terminal import visible
 from quarterdeck.update_graph.channels import ChannelInvalid, channel_graph, channels
@@ -113,7 +113,8 @@ def read_from_registry(target: str, pull_secret: str, registry_ca: str) -> ReadR
             registry = Registry(web, credentials=read_pull_secret(pull_secret))
             store = ReleaseStore(directory)
             found = await fetch_release(registry, parse_reference(target), store)
-        return read_directory(found.directory, Origin(place=target, digest=found.digest))
+            origin = await _origin(registry, parse_reference(target).at(found.digest), target)
+        return read_directory(found.directory, origin)
 
     with (
         errors_in_one_line(*FAILURES),
@@ -122,6 +123,19 @@ def read_from_registry(target: str, pull_secret: str, registry_ca: str) -> ReadR
     ):
         step(f"fetching {visible(target)}")
         return asyncio.run(fetch(Path(scratch)))
+
+
+async def _origin(registry: Registry, image: Reference, shown: str) -> Origin:
+    """What the image says of itself beside its release."""
+    manifest = await image_manifest(registry, image, await registry.manifest(image))
+    described = manifest.config
+    config = await registry.small_blob(image, described.digest, described.size)
+    return Origin(
+        place=shown,
+        digest=image.digest,
+        size=sum(layer.size for layer in manifest.layers),
+        base=base_of(decode_config(config)),
+    )
 
 
 @click.group(cls=CommandGroup)

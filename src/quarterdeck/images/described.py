@@ -13,6 +13,7 @@ from quarterdeck.images.errors import BuildError
 from quarterdeck.images.release import BASE_LABEL
 from quarterdeck.oci.archive import Archive
 from quarterdeck.oci.extract import extract_release
+from quarterdeck.oci.model import Config
 from quarterdeck.payload.load import read_payload
 from quarterdeck.payload.model import Manifest, Payload, PayloadError
 from quarterdeck.payload.observed import SELF_MANAGED
@@ -80,16 +81,22 @@ def read_archive(archive: Path, architecture: str = "amd64") -> ReadRelease:
         descriptor, manifest = opened.image(architecture)
         if not manifest.layers:
             raise BuildError(f"{archive}: an image without layers; build it with `release build`")
-        labels = (opened.config(manifest).get("config") or {}).get("Labels") or {}
         with opened.open_blob(manifest.layers[-1]) as layer:
             extract_release(layer, directory)
         origin = Origin(
             place=str(archive),
             digest=descriptor.digest,
             size=sum(layer.size for layer in manifest.layers),
-            base=str(labels.get(BASE_LABEL, "")),
+            base=base_of(opened.config(manifest)),
         )
         return read_directory(directory, origin)
+
+
+def base_of(config: Config) -> str:
+    """The digest of the operators' image under a release, as its labels say; empty for none."""
+    settings = config.get("config")
+    labels = settings.get("Labels") if isinstance(settings, dict) else None
+    return str(labels.get(BASE_LABEL, "")) if isinstance(labels, dict) else ""
 
 
 @contextmanager

@@ -129,7 +129,7 @@ async def _fetch(
 ) -> Path:
     part = await asyncio.to_thread(store.begin)
     try:
-        manifest = await _image_manifest(registry, place, stored)
+        manifest = await image_manifest(registry, place, stored)
         if not manifest.layers:
             raise _no_release(place, "it has no layers")
         layer = manifest.layers[-1]
@@ -160,7 +160,7 @@ async def _to_its_end(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
         await asyncio.wait([work])
 
 
-async def _image_manifest(
+async def image_manifest(
     registry: Registry, place: Reference, stored: StoredManifest
 ) -> ImageManifest:
     """The manifest of the image for this machine; an index has one per platform."""

@@ -9,6 +9,8 @@ import pytest
 from tests.registry_process import RunningRegistry, pull_secret, running_registry, web_client
 from tests.release_images import new_key, public_pem, release_image, signatures_of
 
+from quarterdeck.cli.release_registry import read_from_registry
+from quarterdeck.images.release import BASE_LABEL
 from quarterdeck.oci.model import digest_of
 from quarterdeck.oci.signature import signature_tag
 from quarterdeck.payload.releases import FETCHED, read_releases
@@ -73,6 +75,19 @@ async def test_skopeo_reads_what_we_pushed(real: RunningRegistry, tmp_path: Path
         timeout=120,
     )
     assert done.stdout.strip() == pushed.digest
+
+
+async def test_info_of_an_image_has_its_size_and_base(real: RunningRegistry) -> None:
+    made = release_image("1.0.0", labels={BASE_LABEL: "sha256:" + "b" * 64})
+    async with web_client(real.tls) as web:
+        target = parse_reference(f"{real.address}/ships/info:1.0.0")
+        pushed = await push_image(client(web, real), target, made)
+    reach = str(real.secret), str(real.tls.ca)
+    read = await asyncio.to_thread(read_from_registry, str(target), *reach)
+    assert read.payload.release.version == "1.0.0"
+    assert read.origin.digest == pushed.digest
+    assert read.origin.size == sum(layer.size for layer in made.manifest.layers)
+    assert read.origin.base == "sha256:" + "b" * 64
 
 
 async def test_a_signature_is_found_beside_the_image(real: RunningRegistry, tmp_path: Path) -> None:
