@@ -188,10 +188,18 @@ def _described(named: Named) -> Descriptor:
     annotations = {}
     if named.reference:
         annotations[REFERENCE] = named.reference.rpartition("/")[2].rpartition(":")[2]
-        annotations[CONTAINERD_NAME] = named.reference
+        annotations[CONTAINERD_NAME] = _whole_name(named.reference)
     return msgspec.structs.replace(
         named.image.descriptor, annotations=annotations, platform=named.platform
     )
+
+
+def _whole_name(reference: str) -> str:
+    """The name by which a node finds the image: Kubernetes adds a registry to one without."""
+    registry, slash, _ = reference.partition("/")
+    if slash and ("." in registry or ":" in registry or registry == "localhost"):
+        return reference
+    return f"docker.io/{reference if slash else f'library/{reference}'}"
 
 
 def _blob_path(digest: str) -> str:

@@ -90,6 +90,23 @@ def test_an_archive_is_read_as_it_was_written(tmp_path: Path) -> None:
             assert layer.read() == made.blobs[manifest.layers[0].digest]
 
 
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("quarterdeck:1.0", "docker.io/library/quarterdeck:1.0"),
+        ("ships/quarterdeck:1.0", "docker.io/ships/quarterdeck:1.0"),
+        ("localhost/quarterdeck:1.0", "localhost/quarterdeck:1.0"),
+        ("registry:5000/quarterdeck:1.0", "registry:5000/quarterdeck:1.0"),
+    ],
+)
+def test_a_name_without_a_registry_is_as_nodes_understand_it(
+    tmp_path: Path, name: str, whole: str
+) -> None:
+    write_archive(tmp_path / "a.tar", Named(image=small_image(), reference=name))
+    with Archive(tmp_path / "a.tar") as archive:
+        assert archive.image()[0].annotations["io.containerd.image.name"] == whole
+
+
 def test_an_archive_of_several_platforms_gives_the_asked_one(tmp_path: Path) -> None:
     arm, amd = small_image(b"arm"), small_image(b"amd")
     path = tmp_path / "a.tar"
