@@ -74,8 +74,14 @@ class ReleaseStore:
         _write_facts(part, facts)
         part.chmod(0o755)
         target = self.directory(digest)
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
+        try:
+            part.rename(target)
+        except OSError:
+            if self.has(digest):  # another fetch of it was quicker
+                self.record(digest, facts)
+                return target
+            shutil.rmtree(target, ignore_errors=True)
+            part.rename(target)
         return target
 
     def record(self, digest: str, facts: FetchedImage) -> None:

@@ -53,6 +53,18 @@ def test_what_is_finished_is_whole(store: ReleaseStore) -> None:
     assert [one.verified_by for one in read_fetched(store.root)] == ["key"]
 
 
+def test_a_second_fetch_leaves_the_release_that_is_there(store: ReleaseStore) -> None:
+    """It may be read just now; what the second one learned of its signature counts."""
+    was = store.directory(DIGEST).stat().st_ino
+    store.finish(write(store.begin()), DIGEST, FetchedImage(image=IMAGE, verified_by="other"))
+    assert store.directory(DIGEST).stat().st_ino == was
+    assert [one.verified_by for one in read_fetched(store.root)] == ["other"]
+    (store.directory(DIGEST) / MANIFEST).write_text("damaged")
+    store.finish(write(store.begin()), DIGEST, FetchedImage(image=IMAGE))
+    assert store.has(DIGEST)
+    assert store.directory(DIGEST).stat().st_ino != was
+
+
 @pytest.mark.parametrize("name", [SUMS, f".{SUMS}.new", RELEASE_IMAGE, f".{RELEASE_IMAGE}.new"])
 def test_directories_in_place_of_its_own_files_are_no_release(
     store: ReleaseStore, name: str

@@ -88,6 +88,15 @@ def drip(handler: Handler) -> None:
         handler.owner.quiet(0.2)
 
 
+def bombs() -> str:
+    """Documents of aliases; the version in each makes a copy of what they stand for."""
+    lines = ["a: &a [{}, {}, {}, {}, {}, {}, {}, {}, {}, {}] # 0.0.1-snapshot"]
+    for name, before in zip("bcde", "abcd", strict=True):
+        lines.append(f"{name}: &{name} [" + ", ".join([f"*{before}"] * 10) + "]")
+    document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n" + "\n".join(lines)
+    return "\n---\n".join([document] * 900)
+
+
 def peak_memory(process: OperatorProcess) -> int:
     """The most kilobytes that the process had."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -163,6 +172,13 @@ def test_images_under_fire(
         "not protected by TLS",
         "https",
     )
+    # Bytes that are no text: the status could not be written with them.
+    refused(
+        faulty(partial(Handler.reply, status=302, Location="https://127.0.0.1:1/\xff\x1b")),
+        "RegistryUnreachable",
+        "no connection",
+        "check the address",
+    )
     refused("127.0.0.1:1/q:1", "RegistryUnreachable", "no connection", "check the address")
     refused(
         faulty(partial(Handler.reply, status=429, Retry_After="1000")),
@@ -177,6 +193,14 @@ def test_images_under_fire(
         "or set --retrieval-timeout",
     )
     assert peak_memory(process) - before < 100_000
+
+    # A few kilobytes that stand for gigabytes are found when the payload is read.
+    scripted.scripts.clear()
+    cluster.ask(image=scripted.put("bombs", release_image("9.9.8", {"0000_10_a.yaml": bombs()})))
+    seen = cluster.wait_condition("ReleaseAccepted", "False", "more than 2,000,000 values")
+    assert seen["reason"] == "RetrievePayload"
+    assert cluster.find("configmap", "cargo")["data"] == {"version": "1.0.0"}
+    assert peak_memory(process) - before < 400_000
 
 
 def test_a_busy_registry_a_redirect_and_a_tag_that_moves_meanwhile(
