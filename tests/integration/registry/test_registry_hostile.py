@@ -1,5 +1,6 @@
 """Registries that misbehave: each answer is refused with what to do, and nothing is left behind."""
 
+import random
 import resource
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -39,6 +40,7 @@ from quarterdeck.registry.reference import parse_reference
 from quarterdeck.registry.release_image import (
     Fetched,
     NotVerified,
+    StorageFailed,
     VerificationKey,
     fetch_release,
     verification_key,
@@ -194,6 +196,23 @@ async def test_a_release_whose_metadata_is_damaged_is_no_release(
 ) -> None:
     image = release_image("1.0.0", {"release-metadata": "{"})
     await refused(client, scripted.put("q", image), "release-metadata")
+
+
+async def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(
+    scripted: ScriptedRegistry, client: Client
+) -> None:
+    """A limit on the size of files stands for a full disk: a write fails in its middle."""
+    noise = random.Random(0).randbytes(500_000).hex()
+    image = scripted.put("q", release_image("1.0.0", {"0000_10_noise.yaml": noise}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    try:
+        error = await refused(client, image, "the release cannot be written to")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert isinstance(error, StorageFailed)
+    assert "a directory with space" in error.remedy
+    await client.fetch(image)
 
 
 async def test_a_manifest_of_50_megabytes(scripted: ScriptedRegistry, client: Client) -> None:
