@@ -114,7 +114,8 @@ class Registry:
             try:
                 return await self._manifest(place, self._request_limit / len(asked))
             except RegistryError as error:
-                log.info("manifest not read", image=str(place), error=str(error))
+                if place is not asked[-1]:
+                    log.info("manifest not read, next place", image=str(place), error=str(error))
                 failed.append(error)
         raise everywhere(failed)
 
@@ -155,7 +156,8 @@ class Registry:
                     await self._blob(place, size, file, limit / len(asked))
                 return
             except RegistryError as error:
-                log.info("blob not read", image=str(place), error=str(error))
+                if place is not asked[-1]:
+                    log.info("blob not read, next place", image=str(place), error=str(error))
                 failed.append(error)
         raise everywhere(failed)
 
