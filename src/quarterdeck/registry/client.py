@@ -58,7 +58,7 @@ MAX_TOKEN = 1 << 20
 BLOB_LIMIT = 600.0
 """Seconds for one blob, from all places together."""
 REQUEST_LIMIT = 60.0
-"""Seconds for any other request."""
+"""Seconds for any other request, of all places together."""
 MAX_WAIT = 30.0
 """The most seconds that one request waits for a busy registry; the caller may come back later."""
 
