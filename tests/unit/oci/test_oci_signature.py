@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.oci.errors import OciError
-from quarterdeck.oci.model import CONFIG, MANIFEST, decode_manifest, digest_of
+from quarterdeck.oci.model import CONFIG, MANIFEST, ImageManifest, decode_manifest, digest_of
 from quarterdeck.oci.signature import (
     ANNOTATION,
     Signature,
@@ -74,6 +74,42 @@ def test_a_signature_is_stored_as_cosign_stores_it() -> None:
 def test_a_signature_is_verified() -> None:
     signed = verify(sign(REFERENCE, DIGEST, KEY), DIGEST, [OTHER.public_key(), KEY.public_key()])
     assert (signed.digest, signed.reference) == (DIGEST, REFERENCE)
+
+
+COSIGN_KEY = b"""\
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAErPqnw7DsB3y5Fvw9pFFGKeUGzOG2
+E67kRmFFD30TqSz+AYluTqVN2de1QGjBMBv7scZY867alzTqqhxLaG0+wA==
+-----END PUBLIC KEY-----
+"""
+COSIGN_IMAGE = "sha256:5755e205fa36f23418832ca875b45167cb87f57651b57205b118e9f009e32341"
+COSIGN_REFERENCE = "127.0.0.1:38803/quarterdeck-release"
+COSIGN_MANIFEST = (
+    b'{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":'
+    b'{"mediaType":"application/vnd.oci.image.config.v1+json","size":233,"digest":"sha256:'
+    b'f3f8f08a2005ff5c5daeab8b45ef901f921380d62e30fec93c64fe6ab0668304"},"layers":[{"mediaType":'
+    b'"application/vnd.dev.cosign.simplesigning.v1+json","size":251,"digest":"sha256:'
+    b'6c87418a5c097c7c047886a87cb821f7078316d95fca21658885fc24408227cb","annotations":{'
+    b'"dev.cosignproject.cosign/signature":"MEQCIETpOep8DmMkogZtpXUbPn7jAZpMcoZS6gTG0mI9fosLAiBi'
+    b'HjOK99PAxmeID6sVExNreOznr91vRzx/lBXwzDkV7w=="}}]}'
+)
+
+
+def test_what_cosign_signed_is_verified() -> None:
+    """By cosign 2.5.0, with `sign --key cosign.key --tlog-upload=false`, as a registry had it.
+
+    The bytes that it signed are ours; `test_registry_cosign` runs the program itself.
+    """
+    manifest = decode_manifest(COSIGN_MANIFEST)
+    assert isinstance(manifest, ImageManifest)
+    (layer,) = signature_layers(manifest)
+    payload = signing_payload(COSIGN_REFERENCE, COSIGN_IMAGE)
+    assert (digest_of(payload), len(payload)) == (layer.digest, layer.size)
+    keys = [load_public_key(COSIGN_KEY)]
+    signed = verify(signature_in(layer, payload), COSIGN_IMAGE, keys)
+    assert (signed.digest, signed.reference) == (COSIGN_IMAGE, COSIGN_REFERENCE)
+    with pytest.raises(OciError, match="another image"):
+        verify(signature_in(layer, payload), DIGEST, keys)
 
 
 def test_openssl_verifies_our_signature_and_we_verify_its(tmp_path: Path) -> None:
