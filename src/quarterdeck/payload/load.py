@@ -302,7 +302,10 @@ class _PayloadReader:
                 file=source.file, document=document, line=line, message=message, remedy=remedy
             )
         )
-        self.ended = self.ended or len(self.problems) >= MAX_PROBLEMS
+        if len(self.problems) >= MAX_PROBLEMS and not self.ended:
+            self.ended = True
+            message = "more problems are not looked for"
+            self._refuse(source, document, line, message, "correct those before it first")
 
 
 class _ImageSource(msgspec.Struct):

@@ -456,7 +456,8 @@ def test_reading_ends_after_a_thousand_problems(tmp_path: Path) -> None:
     hostile_problems(tmp_path)
     write(tmp_path, {"z.yaml": GOOD.format(name="z")})
     reading = read(tmp_path)
-    assert len(reading.problems) == MAX_PROBLEMS
+    assert len(reading.problems) == MAX_PROBLEMS + 1
+    assert reading.problems[-1].message == "more problems are not looked for"
     assert reading.payload.manifests == ()
 
 
