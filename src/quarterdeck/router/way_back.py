@@ -35,22 +35,25 @@ class WayBack:
             found.cancel()
 
     def close(self) -> None:
-        """Stop listening."""
-        if self._receiver is not None:
-            asyncio.get_running_loop().remove_reader(self._receiver)
-            self._receiver.close()
-            self._receiver = None
+        """Stop listening; whoever waits gets no canary any more."""
+        self._stop_listening()
         # Not cancelled: who waits would take that for a cancellation of its own.
         for one in self._expected.values():
             if not one.done():
                 one.set_exception(ConnectionAbortedError(f"{self.path} was closed"))
                 one.exception()  # Nobody may wait for it any more.
 
+    def _stop_listening(self) -> None:
+        if self._receiver is not None:
+            asyncio.get_running_loop().remove_reader(self._receiver)
+            self._receiver.close()
+            self._receiver = None
+
     def _listen(self) -> None:
-        """Open the socket, again if its file is gone."""
+        """Open the socket, again if its file is gone; others may wait meanwhile."""
         if self._receiver is not None and self.path.exists():
             return
-        self.close()
+        self._stop_listening()
         with suppress(FileNotFoundError):
             self.path.unlink()
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

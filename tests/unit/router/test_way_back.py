@@ -1,6 +1,7 @@
 """The socket on which canaries come back: who waits learns of its end, and nothing is kept."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,42 @@ from quarterdeck.router.late_sender import LateSender
 from quarterdeck.router.way_back import WayBack
 
 
-async def test_who_waits_at_a_socket_that_goes_is_told_and_not_cancelled(tmp_path: Path) -> None:
-    """A cancellation that nobody asked for would end the router."""
+def send(path: Path, text: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(text.encode(), str(path))
+
+
+async def test_who_waits_goes_on_when_the_socket_is_opened_again(tmp_path: Path) -> None:
+    """A wait that is cancelled from inside would end the router."""
     back = WayBack(tmp_path / "canary.sock")
     with back.expecting("first") as first:
         back.path.unlink()
         with back.expecting("second") as second:
-            with pytest.raises(ConnectionAbortedError):
-                await first
-            assert not second.done()
-            assert back.path.exists()
+            assert not first.done()
+            send(back.path, " second 7 3 4 Nov 18 02:45:00")
+            async with asyncio.timeout(60):
+                assert (await second).of_ring == (3, 4)
+        send(back.path, " first 8 3 5 Nov 18 02:45:00")
+        async with asyncio.timeout(60):
+            assert (await first).lines == 8
+    back.close()
+
+
+async def test_who_waits_when_it_is_closed_is_told_and_not_cancelled(tmp_path: Path) -> None:
+    back = WayBack(tmp_path / "canary.sock")
+    with back.expecting("first") as first:
+        back.close()
+        with pytest.raises(ConnectionAbortedError):
+            await first
+
+
+async def test_what_is_no_canary_is_passed_over(tmp_path: Path) -> None:
+    back = WayBack(tmp_path / "canary.sock")
+    with back.expecting("wanted") as wanted:
+        for text in ("", "other 1 0 0 x", "other " * 1000, "\x00\xff", "wanted 5 2 3 now"):
+            send(back.path, text)
+        async with asyncio.timeout(60):
+            assert (await wanted).lines == 5
     back.close()
 
 
