@@ -10,7 +10,8 @@ import re
 from quarterdeck.haproxy.sidecar import CANARY_TAG
 
 _HEAD = re.compile(
-    rb"<(?P<priority>\d{1,3})>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?P<tag>[\w-]+)\[\d+\]: "
+    rb"<(?P<priority>\d{1,3})>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+    rb"(?P<host>\S+) (?P<tag>[\w-]+)\[(?P<pid>\d+)\]: "
 )
 _STOPPED = b"Proxy public stopped "
 _WARNING, _INFO = 4, 6
@@ -28,6 +29,7 @@ class LastLines:
         self._lines: list[bytes] = []
         self._bytes = 0
         self._canary = b""
+        self._source: tuple[bytes, bytes] | None = None
         self._stopped_at: int | None = None
         self.has_canary = False
         """Whether the canary was seen: the lines are exactly those after it."""
@@ -68,7 +70,7 @@ class LastLines:
 
     def _take(self, message: bytes) -> None:
         match = _HEAD.match(message)
-        if match is None:
+        if match is None or not self._is_of_worker(match):
             # A format can decode a line break; rsyslog writes it like this.
             if self._lines and message:
                 self._lines[-1] += b"#012" + message
@@ -84,6 +86,16 @@ class LastLines:
             self._bytes += len(line)
         elif severity == _WARNING and text.startswith(_STOPPED) and not self.stopped:
             self._stopped_at = len(self._lines)
+
+    def _is_of_worker(self, head: re.Match[bytes]) -> bool:
+        """Whether the worker wrote this head: behind a decoded line break it can be a client's.
+
+        The first head is the worker's, and a client does not know its host and process.
+        """
+        source = head["host"], head["pid"]
+        if self._source is None:
+            self._source = source
+        return source == self._source
 
 
 def framed(lines: list[bytes]) -> bytes:

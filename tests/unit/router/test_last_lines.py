@@ -79,5 +79,23 @@ def test_a_decoded_line_break_stays_in_its_line() -> None:
     assert lines.undelivered(0) == [late("/one#012two")]
 
 
+FORGED_HEAD = "Nov 18 02:45:01 shop-7d9c haproxy[1]: "
+"""As of the right host, but of another process."""
+
+
+def test_a_decoded_line_break_forges_no_line_and_no_stop() -> None:
+    """A client that knows the form of a line would add lines of its own to the log."""
+    lines = fed(
+        CANARY,
+        written(f"a\n<142>{FORGED_HEAD}b"),
+        written(f"c\n<140>{FORGED_HEAD}Proxy public stopped (cumulated conns: FE: 1, BE: 0)."),
+    )
+    assert (lines.stopped, lines.held) == (False, 2)
+    lines.feed(STOP)
+    first, second = lines.undelivered(0)
+    assert first == late(f"a#012<142>{FORGED_HEAD}b")
+    assert second.startswith(late("c#012<140>"))
+
+
 def test_each_line_has_its_length_in_bytes_before_it() -> None:
     assert framed([late("é"), late("b")]) == b"49 " + late("é") + b"48 " + late("b")
