@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from quarterdeck.haproxy.render import CONFIG_FILE
+from quarterdeck.haproxy.render import CONFIG_FILE, admin_socket
 
 _KEPT = 3
 _NAME = re.compile(r"generation-(\d+)")
@@ -49,7 +49,10 @@ class Generations:
         return target / CONFIG_FILE
 
     def make_current(self, number: int) -> None:
-        """Let this configuration count, and remove those that nobody uses any more."""
+        """Let this configuration count, and remove those that nobody uses any more.
+
+        A worker leaves its admin socket behind; who follows an old one has connected before.
+        """
         link = self._directory / "next"
         link.unlink(missing_ok=True)
         link.symlink_to(f"generation-{number}")
@@ -58,6 +61,7 @@ class Generations:
             match = _NAME.fullmatch(path.name)
             if match and int(match[1]) <= number - _KEPT:
                 shutil.rmtree(path, ignore_errors=True)
+        self.remove(admin_socket(str(self._directory), number - _KEPT))
 
     def remove(self, path: str) -> None:
         """Remove a file, if it exists."""
