@@ -83,6 +83,8 @@ class Follower:
             await self._forward(lines)
             while self._lines.held or not await self._is_done():
                 await self._forward(self._lines.undelivered(0))
+            # A canary behind them: whoever ends rsyslog after us does not lose them.
+            await self._sender.ask()
         finally:
             self.resolved.set()
             self.close()
