@@ -1,9 +1,13 @@
 """IngressControllers as an administrator sees and changes them, and their operator's writes."""
 
 import json
+import os
+import signal
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tests.ingress_controllers import HOME, ROUTERS, ingress_controller
@@ -217,3 +221,19 @@ def logs(plane: ControlPlane, name: str, container: str) -> list[str]:
     """The lines of a container of a router, or of a pod."""
     arguments = ("logs", name, f"--container={container}", f"--namespace={ROUTERS}")
     return plane.kubectl(*arguments).stdout.splitlines()
+
+
+def kill_in_pod(plane: ControlPlane, pod: Object, is_it: Callable[[list[bytes]], bool]) -> None:
+    """Kill a process of a pod by the words of its command line, as the kernel without memory."""
+    volume = str(plane.layout.pods / pod["metadata"]["uid"])
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended since
+            words = (path / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            if is_it(words) and volume in (path / "mountinfo").read_text():
+                os.kill(int(path.name), signal.SIGKILL)
+
+
+def restarts(pod: Object, container: str = "logs") -> int:
+    """How often a container of a pod was started again."""
+    statuses = pod["status"]["containerStatuses"]
+    return next(int(one["restartCount"]) for one in statuses if one["name"] == container)

@@ -1,7 +1,6 @@
 """`quarterdeck ingress logs` with real routers: several pods, and pods that come and go."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.ingress_controllers import to_container, to_syslog
-from tests.integration.operators.ingress.routers import Routers, request_to
+from tests.integration.operators.ingress.routers import (
+    Routers,
+    kill_in_pod,
+    request_to,
+    restarts,
+)
 from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
@@ -109,20 +113,6 @@ def test_the_lines_of_all_pods(routers: Routers, two: list[Object]) -> None:
     assert [f"{named(two[0])} haproxy[" in line for line in raw] == [True, False, True]
 
 
-def kill_sidecar(routers: Routers, pod: Object) -> None:
-    """Kill the rsyslog of a pod, as the kernel would without memory."""
-    uid = pod["metadata"]["uid"]
-    volume = str(routers.plane.layout.pods / uid)
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            mounts = (path / "mountinfo").read_text()
-        except OSError:
-            continue
-        if words[0].endswith(b"rsyslogd") and volume in mounts:
-            os.kill(int(path.name), signal.SIGKILL)
-
-
 def test_following_pods_that_go_and_come_and_a_sidecar_that_is_killed(
     routers: Routers, two: list[Object], tmp_path: Path
 ) -> None:
@@ -149,7 +139,7 @@ def test_following_pods_that_go_and_come_and_a_sidecar_that_is_killed(
         )
         assert f"pod {named(new)} has come" in follower.notes()
 
-        kill_sidecar(routers, new)
+        kill_in_pod(routers.plane, new, lambda words: words[0].endswith(b"rsyslogd"))
         until(
             lambda: routers.objects.get("pod", named(new)),
             lambda pod: restarts(pod) == 1 and is_new_and_ready(pod, two),
@@ -168,12 +158,6 @@ def is_new_and_ready(pod: Object, old: list[Object]) -> bool:
     """Whether it is none of the old pods, and serves."""
     conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions") or ()}
     return named(pod) not in map(named, old) and conditions.get("Ready") == "True"
-
-
-def restarts(pod: Object) -> int:
-    """How often the sidecar of a pod was started again."""
-    statuses = pod["status"]["containerStatuses"]
-    return next(int(one["restartCount"]) for one in statuses if one["name"] == "logs")
 
 
 def test_a_format_of_ones_own_is_shown_as_it_is(

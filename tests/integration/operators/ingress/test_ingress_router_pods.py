@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from tests.http_backend import free_ports, http_backend
 from tests.ingress_controllers import ROUTERS, to_container, to_syslog
-from tests.integration.operators.ingress.routers import Routers, logs, on_host
+from tests.integration.operators.ingress.routers import (
+    Routers,
+    kill_in_pod,
+    logs,
+    on_host,
+    restarts,
+)
 from tests.integration.operators.ingress.test_ingress_logs import Follower
 from tests.integration.pods import needs_bubblewrap
 from tests.objects import config_map, pod
@@ -248,8 +254,7 @@ def test_a_pod_that_ends_has_the_lines_of_its_last_requests(
 ) -> None:
     """The sidecar ends after the router, whose last request ends after its SIGTERM."""
     (ending,) = routers.pods("sidecar")
-    name, port = ending["metadata"]["name"], routers.get("sidecar")["spec"]
-    port = port["endpointPublishingStrategy"]["hostNetwork"]["httpPort"]
+    name, port = ending["metadata"]["name"], http_port(routers, "sidecar")
     follower = Follower(routers, tmp_path, "sidecar")
     try:
         eventually(lambda: follower.count(f"GET /sidecar{LAST} "), "the lines that there are")
@@ -265,6 +270,39 @@ def test_a_pod_that_ends_has_the_lines_of_its_last_requests(
         eventually(lambda: follower.count("GET /at-the-end "), "the line")
     finally:
         follower.kill()
+
+
+def http_port(routers: Routers, name: str) -> int:
+    """The port of this machine on which a router serves HTTP."""
+    strategy = routers.get(name)["spec"]["endpointPublishingStrategy"]
+    return int(strategy["hostNetwork"]["httpPort"])
+
+
+def is_router(words: list[bytes]) -> bool:
+    """Whether a command line is that of the router, and not of bubblewrap around it."""
+    return words[-1] == b"router" and b"python" in words[0]
+
+
+def test_a_router_that_is_killed_in_its_pod_serves_and_logs_again(
+    sent: dict[str, Sent], node_agent: ControlPlane, routers: Routers
+) -> None:
+    """It is the first process of its container, so HAProxy ends with it; the sidecar stays."""
+    (pod,) = routers.pods("typed-sidecar")
+    port = http_port(routers, "typed-sidecar")
+    kill_in_pod(node_agent, pod, is_router)
+    eventually(
+        lambda: restarts(routers.objects.get("pod", pod["metadata"]["name"]), "router") == 1,
+        "the router runs again",
+    )
+    until(lambda: ask(port, "/again"), lambda status: status == 503, "it serves")
+
+    def arrived() -> list[str]:
+        lines = logs(node_agent, "deployment/router-typed-sidecar", "logs")
+        return [line for line in lines if "GET /again " in line]
+
+    eventually(arrived, "its line")
+    assert restarts(routers.objects.get("pod", pod["metadata"]["name"])) == 0
+    wait_ready(routers, ["typed-sidecar"])
 
 
 BATCH = 6
