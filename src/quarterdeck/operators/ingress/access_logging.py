@@ -30,7 +30,7 @@ def access_logging_ready(
     if _ON not in (wanted := router_environment(template)):
         return None
     reports = [
-        (pod["metadata"]["name"], condition_of(pod, ACCESS_LOGGING_READY))
+        (pod["metadata"]["name"], _report(pod))
         for pod in sorted(pods, key=lambda one: str(one["metadata"]["name"]))
         if not pod["metadata"].get("deletionTimestamp") and router_environment(pod) == wanted
     ]
@@ -49,6 +49,16 @@ def router_environment(pod: Object) -> dict[str, str]:
     containers = (pod.get("spec") or {}).get("containers") or ()
     router: Object = next((one for one in containers if one.get("name") == ROUTER), {})
     return {one["name"]: one["value"] for one in router.get("env") or () if "value" in one}
+
+
+def _report(pod: Object) -> Object:
+    """What the router of a pod says; empty if it cannot know any more that lines arrive.
+
+    A router that was killed leaves its last report on the pod.
+    """
+    found = condition_of(pod, ACCESS_LOGGING_READY)
+    is_ready = condition_of(pod, "Ready").get("status", "True") == "True"
+    return found if is_ready or found.get("status") != "True" else {}
 
 
 def _lines(reports: Iterable[tuple[str, Object]]) -> str:

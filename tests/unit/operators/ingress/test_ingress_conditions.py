@@ -213,7 +213,12 @@ LOGGING = deployment(env=VARIABLES)
 
 
 def reporting(
-    name: str, status: str, reason: str = "Arrives", message: str = "", **variables: str
+    name: str,
+    status: str,
+    reason: str = "Arrives",
+    message: str = "",
+    ready: str = "True",
+    **variables: str,
 ) -> Object:
     """A pod whose router reports on its access logs."""
     report_ = {
@@ -222,7 +227,8 @@ def reporting(
         "reason": reason,
         "message": message,
     }
-    return pod(name, VARIABLES | variables, conditions=[report_])
+    conditions = [{"type": "Ready", "status": ready}, report_]
+    return pod(name, VARIABLES | variables, conditions=conditions)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +262,18 @@ def reporting(
             "True",
             "",
             id="pods of an earlier template do not count",
+        ),
+        pytest.param(
+            [reporting("a", "True"), reporting("killed", "True", ready="False")],
+            "Unknown",
+            "killed",
+            id="a router that was killed said so before",
+        ),
+        pytest.param(
+            [reporting("a", "False", "SocketMissing", "no socket", ready="False")],
+            "False",
+            "a: no socket",
+            id="without its sidecar a pod is not ready either",
         ),
     ],
 )
