@@ -112,7 +112,7 @@ class Router:
         self._reported: set[tuple[str, str]] = set()
         self._left_out: dict[str, RefusedIngress] = {}
         self._conditions = PodConditions(manager.replica_client, settings, manager.now)
-        self.proxy = Proxy(directory)
+        self.proxy = Proxy(directory, stop_delay=settings.stop_delay)
         self.controller = Controller(
             "routes",
             self._reconcile,

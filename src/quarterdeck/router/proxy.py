@@ -50,11 +50,14 @@ class ConfigRefusedError(HAProxyError):
 class Proxy:
     """HAProxy and its files."""
 
-    def __init__(self, directory: Path, program: str = "haproxy") -> None:
+    def __init__(
+        self, directory: Path, program: str = "haproxy", *, stop_delay: float = 0.0
+    ) -> None:
         self.sockets = str(directory)
         """The directory of the sockets."""
         self.master_socket = f"{directory}/master.sock"
         self._program = program
+        self._stop_delay = stop_delay
         self._generations = Generations(directory)
         self._process: asyncio.subprocess.Process | None = None
         self._notices: asyncio.Task[None] | None = None
@@ -199,6 +202,8 @@ class Proxy:
         if process is None or process.returncode is not None:
             return
         self.trouble = "stopping"
+        # New connections still come until everybody knows that this router is not ready.
+        await asyncio.sleep(self._stop_delay)
         if self.before_stop is not None:
             await self.before_stop("stop")
         waiting = asyncio.ensure_future(process.wait())

@@ -28,6 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Listen only on this address; empty for all."""
     reload_interval: float = 5.0
     """Seconds between two reloads of HAProxy, at least."""
+    stop_delay: float = 0.0
+    """Seconds in which connections are still taken after the router was told to stop."""
     namespaces: LabelSelector = EVERYTHING
     ingresses: LabelSelector = EVERYTHING
     access_log: AccessLog | None = None
@@ -61,6 +63,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         stats_port=_number(environment, "STATS_PORT", 1936, 0, 65535),
         bind_address=_bind_address(environment),
         reload_interval=_number(environment, "RELOAD_INTERVAL", 5, 1, 120),
+        stop_delay=_number(environment, "ROUTER_GRACEFUL_SHUTDOWN_DELAY", 0, 0, 999_999),
         namespaces=_selector(environment, "NAMESPACE_LABELS"),
         ingresses=_selector(environment, "ROUTE_LABELS"),
         access_log=access_log(environment),
@@ -80,12 +83,15 @@ def _bind_address(environment: Mapping[str, str]) -> str:
         return ""
 
 
+_TIMES = {"RELOAD_INTERVAL", "ROUTER_GRACEFUL_SHUTDOWN_DELAY"}
+
+
 def _number(environment: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
     value = environment.get(name)
     if not value:
         return default
-    # Go's form of a duration is common for the interval.
-    digits = value.removesuffix("s") if name == "RELOAD_INTERVAL" else value
+    # Go's form of a duration is common for times.
+    digits = value.removesuffix("s") if name in _TIMES else value
     if not re.fullmatch("[0-9]{1,6}", digits) or not low <= int(digits) <= high:
         raise InvalidVariableError(name, value, f"use a number from {low} to {high}")
     return int(digits)

@@ -328,6 +328,26 @@ async def test_the_next_router_takes_over_from_one_that_was_killed(
         assert await get(ports[0]) == (200, "one /\n")
 
 
+async def test_connections_are_taken_for_a_while_after_the_router_is_told_to_stop(
+    tmp_path: Path, backends: list[int]
+) -> None:
+    """Services and load balancers send new ones until they know that it is not ready."""
+    ports = free_ports(2)
+    proxy = Proxy(tmp_path, stop_delay=300)
+    task = asyncio.create_task(proxy.run())
+    await proxy.load(config(tmp_path, ports, backends[0]))
+    await serving(proxy)
+    task.cancel()
+    await eventually_async(lambda: proxy.trouble == "stopping", "it is told to stop")
+    assert await get(ports[0]) == (200, "one /\n")
+    # Somebody who does not wait that long ends the delay, and HAProxy himself.
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert proxy._process is not None
+    proxy._process.terminate()
+    await proxy._process.wait()
+
+
 async def test_endpoints_come_and_go_under_load_without_a_failed_request(
     tmp_path: Path, backends: list[int]
 ) -> None:

@@ -3,7 +3,9 @@
 `inspect` reads the live objects and asks HAProxy; the command `ingress explain` shows the result.
 """
 
+import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import msgspec
 
@@ -22,6 +24,7 @@ from quarterdeck.operators.ingress.router_pod import (
     EXTERNAL_NAMES,
     LOOPBACK_BACKENDS,
     ROUTER,
+    STOP_DELAY,
     logging_additions,
     router_variables,
 )
@@ -133,14 +136,21 @@ def live_settings(settings: Settings, live: LiveObjects) -> Settings:
     if not image:
         return settings
     variables = router_environment(template)
+    delay = _seconds(variables.get(STOP_DELAY, ""))
     texts = [text for one in live.config_maps for text in (one.get("data") or {}).values()]
     return msgspec.structs.replace(
         settings,
         router_image=image,
         external_names=variables.get(EXTERNAL_NAMES) == "true",
         loopback_backends=variables.get(LOOPBACK_BACKENDS) == "true",
+        router_stop_delay=settings.router_stop_delay if delay is None else delay,
         omstdout=any(OMSTDOUT in text for text in texts),
     )
+
+
+def _seconds(text: str) -> timedelta | None:
+    match = re.fullmatch("([0-9]{1,6})s", text)
+    return timedelta(seconds=int(match[1])) if match else None
 
 
 def _consequences(

@@ -26,7 +26,8 @@ STATE_DIRECTORY = "/var/lib/haproxy"
 """Where the router writes its configuration and sockets: the root file system is read-only."""
 STATE_VOLUME = "router-state"
 GRACE_PERIOD = 60
-"""Seconds in which a router that is stopped finishes its connections."""
+"""Seconds in which a router that is stopped finishes its connections, after its delay."""
+STOP_DELAY = "ROUTER_GRACEFUL_SHUTDOWN_DELAY"
 
 
 def logging_additions(controller: IngressController, settings: Settings) -> Additions:
@@ -47,7 +48,7 @@ def desired_pod_template(
     on_host = controller.strategy.type == PublishingType.HOST_NETWORK
     spec: Object = {
         "serviceAccountName": names.ROUTER_ACCOUNT,
-        "terminationGracePeriodSeconds": GRACE_PERIOD,
+        "terminationGracePeriodSeconds": GRACE_PERIOD + _stop_delay(controller, settings),
         **desired_placement(controller.spec.node_placement),
         "containers": [_router(controller, added, settings), *added.sidecars],
         "volumes": [{"name": STATE_VOLUME, "emptyDir": {}}, *added.volumes],
@@ -84,6 +85,8 @@ def router_variables(
         "ROUTER_SERVICE_HTTPS_PORT": str(https),
         "STATS_PORT": str(stats),
     }
+    if controller.strategy.type != PublishingType.HOST_NETWORK:
+        variables[STOP_DELAY] = f"{_stop_delay(controller, settings)}s"
     if spec.domain:
         variables["ROUTER_CANONICAL_HOSTNAME"] = f"router-{name}.{spec.domain}"
     if spec.route_selector:
@@ -96,6 +99,12 @@ def router_variables(
     if settings.loopback_backends:
         variables[LOOPBACK_BACKENDS] = "true"
     return variables | dict(added.environment)
+
+
+def _stop_delay(controller: IngressController, settings: Settings) -> int:
+    """Seconds; none on the host's network, where the next pod waits for the ports."""
+    on_host = controller.strategy.type == PublishingType.HOST_NETWORK
+    return 0 if on_host else int(settings.router_stop_delay.total_seconds())
 
 
 def ports(controller: IngressController) -> tuple[int, int, int]:

@@ -19,6 +19,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the routers route to Services of type ExternalName."""
     loopback_backends: bool = False
     """Whether such a Service may lead to a loopback address; only for a cluster on one machine."""
+    router_stop_delay: Annotated[timedelta, option(zero=True)] = timedelta(seconds=5)
+    """How long a router behind a Service takes new connections after it is told to stop: load
+    balancers need a moment to learn of it."""
     pods_grace_period: Annotated[timedelta, option(zero=True)] = timedelta(seconds=30)
     """How long a router's pod may fail before the IngressController is Degraded."""
     min_replicas_grace_period: Annotated[timedelta, option(zero=True)] = timedelta(seconds=60)

@@ -66,6 +66,6 @@ def real_operator(
 ) -> Iterator[OperatorProcess]:
     """An operator whose routers run, and route to this machine."""
     operators = OwnOperators(tmp_path_factory.mktemp("ingress"))
-    options = ("--external-names", "--loopback-backends")
+    options = ("--external-names", "--loopback-backends", "--router-stop-delay=0s")
     yield operators(node_agent, "ingress", *options, account=account)()
     operators.kill()

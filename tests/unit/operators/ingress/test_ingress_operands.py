@@ -1,6 +1,7 @@
 """The objects of an IngressController, and which specs are refused."""
 
 import subprocess
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ from quarterdeck.operators.ingress.operands import (
 )
 from quarterdeck.operators.ingress.router_pod import router_variables
 from quarterdeck.operators.ingress.settings import Settings
+from quarterdeck.router.proxy import STOP_GRACE_PERIOD
+from quarterdeck.router.settings import read_settings
 
 SETTINGS = Settings(router_image="r:1")
 
@@ -87,8 +90,19 @@ def test_on_the_hosts_network_there_are_ports_and_no_service() -> None:
     assert [one["hostPort"] for one in router["ports"]] == [18080, 18443, 11936]
     env = {one["name"]: one.get("value") for one in router["env"]}
     assert (env["ROUTER_SERVICE_HTTP_PORT"], env["STATS_PORT"]) == ("18080", "11936")
+    assert "ROUTER_GRACEFUL_SHUTDOWN_DELAY" not in env
+    assert pod["terminationGracePeriodSeconds"] == 60
     assert "add" not in router["securityContext"]["capabilities"]
     assert made.deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+
+
+def test_a_router_behind_a_service_takes_connections_while_that_learns_of_its_end() -> None:
+    pod = pod_of()
+    env = {one["name"]: one.get("value", "") for one in pod["containers"][0]["env"]}
+    delay = read_settings(env).stop_delay
+    # Then its requests have half a minute, and the last access lines a few seconds.
+    assert delay == 5
+    assert pod["terminationGracePeriodSeconds"] > delay + STOP_GRACE_PERIOD + 10
 
 
 def test_only_privileged_ports_of_the_host_need_a_capability() -> None:
@@ -286,6 +300,7 @@ def test_what_routers_may_reach_is_a_setting_of_the_operator(
         SETTINGS,
         Settings(router_image="r:2", omstdout=True),
         Settings(router_image="r:3", external_names=True, loopback_backends=True),
+        Settings(router_image="r:4", router_stop_delay=timedelta(0)),
     ],
 )
 def test_explain_reads_the_settings_of_the_operator_from_what_it_wrote(settings: Settings) -> None:
