@@ -223,7 +223,8 @@ def router_pod(plane: ControlPlane, name: str) -> Iterator[RouterPod]:
                 "kind": "Pod",
                 "metadata": {"name": name, "namespace": "openshift-ingress"},
                 "spec": {
-                    "nodeName": "nowhere",
+                    # A pod of a node that does not exist is deleted after a while.
+                    "schedulerName": "nobody",
                     "containers": [{"name": "a", "image": "example.test/a"}],
                 },
             }
