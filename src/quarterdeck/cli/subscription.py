@@ -18,8 +18,10 @@ from quarterdeck.cli.output import (
     show,
     table,
 )
+from quarterdeck.terminal import visible
 
 if TYPE_CHECKING:
+    from quarterdeck.api.custom_resource import CustomResource
     from quarterdeck.api.operators_v1alpha1 import Subscription
     from quarterdeck.kube import Client
     from quarterdeck.operators.subscriptions.inspect import DeploymentDifference, SubscriptionView
@@ -75,7 +77,7 @@ def render(
     The exit code is 1 if a part of the config cannot be applied; references to ConfigMaps and
     Secrets are not checked.
     """
-    from quarterdeck.api.config_v1 import Proxy
+    from quarterdeck.api.config_v1 import PROXIES
     from quarterdeck.operators.subscriptions.catalog.files import directory_files
     from quarterdeck.operators.subscriptions.catalog.load import load
     from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
@@ -83,7 +85,7 @@ def render(
     from quarterdeck.operators.subscriptions.render import CannotRender, chosen_csv, rendered
 
     wanted = read_subscription(filename)
-    variables = proxy_variables(_read(proxy, Proxy) if proxy else None)
+    variables = proxy_variables(_read(proxy, PROXIES) if proxy else None)
     loaded = load(directory_files(catalog))
     if loaded.errors:
         raise CommandFailed(f"{catalog}: {loaded.errors[0]}")
@@ -176,12 +178,20 @@ def approve(name: str, namespace: str, ask: Callable[..., Any], output: Output) 
 
 def read_subscription(path: Path) -> "Subscription":
     """The Subscription in a file."""
-    from quarterdeck.api.operators_v1alpha1 import Subscription
+    from quarterdeck.api.operators_v1alpha1 import SUBSCRIPTIONS
 
-    return _read(path, Subscription)
+    return _read(path, SUBSCRIPTIONS)
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def _read(path: Path, resource: "CustomResource[T]") -> T:
+    """The only object in a file; standard error names the fields that do not exist.
+
+    No API server has checked it, so its types are checked here.
+    """
+    from quarterdeck.api.definition import root_schema
+    from quarterdeck.api.nulls import without_nulls
+    from quarterdeck.api.type_faults import type_faults
+    from quarterdeck.api.unknown_fields import unknown_fields
     from quarterdeck.strict_yaml import Document, Refusal, decode_yaml
 
     try:
@@ -189,16 +199,24 @@ def _read(path: Path, kind: type[T]) -> T:
     except (OSError, UnicodeDecodeError) as error:
         raise CommandFailed(f"{path}: {error}") from None
     documents = [one for one in decode_yaml(text) if isinstance(one, Refusal) or one.value]
+    wanted = {"apiVersion": resource.api_version, "kind": resource.kind}
     match documents:
         case [Refusal(line=line, message=message, remedy=remedy)]:
             raise CommandFailed(f"{path}:{line}: {message}; {remedy}")
-        case [Document(value=dict() as value)] if value.get("kind") == kind.__name__:
-            try:
-                return msgspec.convert(value, kind)
-            except msgspec.ValidationError as error:
-                raise CommandFailed(f"{path}: {error}") from None
+        case [Document(value=dict() as value)] if wanted.items() <= value.items():
+            pass
         case _:
-            raise CommandFailed(f"{path}: it has to have one {kind.__name__}")
+            kind = f"{resource.kind} of {resource.api_version}"
+            raise CommandFailed(f"{path}: it has to have one {kind}")
+    schema = root_schema(resource)
+    if fault := next(type_faults(value, schema), ""):
+        raise CommandFailed(f"{path}: {fault}")
+    for told in unknown_fields(value, schema):
+        click.echo(visible(f"warning: {path}: {told}"), err=True)
+    try:
+        return msgspec.convert(without_nulls(value), resource.type)
+    except msgspec.ValidationError as error:
+        raise CommandFailed(f"{path}: {error}") from None
 
 
 def provenance_text(found: "Rendering") -> str:

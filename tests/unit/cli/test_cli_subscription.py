@@ -1,6 +1,7 @@
 """`quarterdeck catalog` and `quarterdeck subscription render`, and arguments as pods have them."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,10 @@ def test_the_origins_and_the_proxy(catalog: Path, tmp_path: Path) -> None:
             1,
             "config[0]: No operator pods found matching selector.",
         ),
-        ({"config": [{"env": 7}]}, 2, "Expected `array`"),
+        ({"config": [{"env": 7}]}, 2, "spec.config[0].env: a whole number, not a list"),
+        ({"config": [{"env": [{"name": ["A"]}]}]}, 2, "env[0].name: a list, not text"),
+        ({"config": [{"enw": []}]}, 0, "warning: "),
+        ({"config": [{"env": None, "nodeSelector": None}]}, 0, "kind: Deployment"),
     ],
 )
 def test_what_cannot_be_rendered(
@@ -108,6 +112,27 @@ def test_what_cannot_be_rendered(
     file = subscription(tmp_path, **spec)
     done = run("subscription", "render", "-f", file, "--catalog", catalog)
     assert (done.exit_code, words in done.output) == (code, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("metadata/annotations.yaml", "annotations: [a]", "annotations in its metadata are no map"),
+        (
+            "manifests/sample-operator.clusterserviceversion.yaml",
+            "{kind: ClusterServiceVersion, metadata: {name: x}, spec: y}",
+            "has no metadata or no spec",
+        ),
+    ],
+)
+def test_a_bundle_directory_that_is_none_is_named(
+    tmp_path: Path, file: str, text: str, words: str
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(DOCS / "examples" / "bundles" / "sample-operator" / "0.1.0", bundle)
+    (bundle / file).write_text(text)
+    done = run("catalog", "build", bundle, "--to", tmp_path / "catalog")
+    assert (done.exit_code, words in done.output) == (2, True), done.output
 
 
 def test_a_catalog_with_an_error_is_refused(catalog: Path, tmp_path: Path) -> None:

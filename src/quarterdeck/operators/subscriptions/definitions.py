@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.nulls import without_nulls
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
 from quarterdeck.controller import Objects
 from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import AlreadyExists
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
-from quarterdeck.operators.subscriptions.install.desired import without_nulls
 from quarterdeck.operators.subscriptions.names import (
     CATALOG,
     MANAGED,

@@ -14,6 +14,7 @@ import msgspec
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.meta import Key, Object
+from quarterdeck.api.nulls import without_nulls
 from quarterdeck.api.operators_v1 import OperatorGroup
 from quarterdeck.api.operators_v1alpha1 import (
     SUBSCRIPTIONS,
@@ -34,7 +35,6 @@ from quarterdeck.operators.subscriptions.catalog.installable import (
 from quarterdeck.operators.subscriptions.catalog.model import Bundle
 from quarterdeck.operators.subscriptions.definitions import CannotInstall, DefinitionWriter
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target
-from quarterdeck.operators.subscriptions.install.desired import without_nulls
 from quarterdeck.operators.subscriptions.install.services import services_record
 from quarterdeck.operators.subscriptions.install.targets import Targets
 from quarterdeck.operators.subscriptions.install.writers import Impersonated, Writers

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.nulls import without_nulls
 from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersion,
     Subscription,
@@ -16,7 +17,7 @@ from quarterdeck.operators.subscriptions.config.faults import config_faults, sel
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.config.origins import Origin
 from quarterdeck.operators.subscriptions.groups import Target
-from quarterdeck.operators.subscriptions.install.desired import named_deployments, without_nulls
+from quarterdeck.operators.subscriptions.install.desired import named_deployments
 
 
 class CannotRender(Exception):  # noqa: N818 - reads as what it is

@@ -1,15 +1,20 @@
 """Catalogs, bundles and objects that are made to do harm, without a cluster."""
 
 import base64
+import copy
 import json
 import random
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.operators.subscriptions.catalogs import (
     bundle,
     channel,
@@ -22,7 +27,11 @@ from tests.unit.operators.subscriptions.catalogs import (
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
 from quarterdeck.cli.catalog import catalog as catalog_command
-from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
+from quarterdeck.operators.subscriptions.catalog.installable import (
+    Installable,
+    NotInstallable,
+    installable,
+)
 from quarterdeck.operators.subscriptions.catalog.load import (
     MAX_CHANNEL,
     MAX_CHANNELS,
@@ -35,13 +44,17 @@ from quarterdeck.operators.subscriptions.catalogs import (
     MAX_OTHERS,
     too_large,
 )
-from quarterdeck.operators.subscriptions.config.faults import config_faults
+from quarterdeck.operators.subscriptions.config.faults import config_faults, selector_faults
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.install.applied import APPLIED, last_applied, with_record
 from quarterdeck.operators.subscriptions.install.config_objects import (
     MAX_NAMESPACE as MAX_WATCHED_OF_NAMESPACE,
 )
 from quarterdeck.operators.subscriptions.install.config_objects import MAX_WATCHED, watchable
+from quarterdeck.operators.subscriptions.install.desired import (
+    desired_deployment,
+    named_deployments,
+)
 from quarterdeck.operators.subscriptions.install.records import MAX_RECORD
 from quarterdeck.operators.subscriptions.names import label_value, without_reserved
 
@@ -204,7 +217,7 @@ def test_nobody_takes_the_memory_of_others(namespace: str, size: int, words: str
 
 def test_two_objects_of_one_kind_and_name_are_refused() -> None:
     """Each would undo the other, without an end."""
-    twice = {"name": "engine", "spec": {}}
+    twice = {"name": "engine", "spec": {"selector": {}, "template": {}}}
     install = {"strategy": "deployment", "spec": {"deployments": [twice, twice]}}
     why = why_not(bundle("p.v1", "1.0.0", install=install))
     assert "several Deployments of the name engine" in why
@@ -219,6 +232,131 @@ def test_aliases_that_make_a_small_file_large_are_refused() -> None:
     found = load([("bomb.yaml", "schema: olm.package\nname: p\n" + "\n".join(lines))])
     (error,) = found.errors
     assert (error.file, "aliases expanded" in error.message) == ("bomb.yaml", True)
+
+
+POD: Object = {"containers": [{"name": "main"}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        pytest.param(
+            {**POD, "volumes": {}}, "spec.volumes: an object, not a list", id="an object for a list"
+        ),
+        pytest.param({**POD, "tolerations": ["x"]}, "tolerations[0]: text", id="text in a list"),
+        pytest.param({**POD, "volumes": [None]}, "volumes[0]: null", id="null in a list"),
+        pytest.param({}, "spec.containers: it is missing", id="no containers"),
+        pytest.param({"containers": [{}]}, "containers[0].name: it is missing", id="no name"),
+        pytest.param(
+            {"containers": [{"name": "main", "env": [{"name": ["x"]}]}]},
+            "env[0].name: a list, not text",
+            id="a list for a name",
+        ),
+        pytest.param(7, "template.spec: a whole number, not an object", id="no pod"),
+    ],
+)
+def test_a_deployment_that_is_none_is_refused_before_anything_reads_it(
+    pod: Any, words: str
+) -> None:
+    """The config is merged into the next version before an API server has seen that one."""
+    named = {"name": "d", "spec": {"selector": {}, "template": {"spec": pod}}}
+    install = {"strategy": "deployment", "spec": {"deployments": [named]}}
+    assert words in why_not(bundle("p.v1", "1.0.0", install=install))
+
+
+ANY: st.SearchStrategy[Any] = st.sampled_from(
+    [None, "", "x", 0, True, 1.5, [], {}, [None], ["x", "x"], [{}], {"": None}, {"name": ["x"]}]
+)
+DEPLOYMENT: Object = {
+    "selector": {"matchLabels": {"app": "d"}},
+    "template": {
+        "metadata": {"labels": {"app": "d"}, "annotations": {"a": "b"}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "main",
+                    "env": [{"name": "A", "value": "x"}],
+                    "envFrom": [{"configMapRef": {"name": "c"}}],
+                    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                    "resources": {"limits": {"cpu": 1}},
+                }
+            ],
+            "initContainers": [{"name": "init"}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "tolerations": [{"key": "k"}],
+            "nodeSelector": {"a": "b"},
+            "affinity": {"nodeAffinity": {}},
+        },
+    },
+}
+WHOLE_ENTRY = msgspec.convert(
+    {
+        **{part: DEPLOYMENT["template"]["spec"][part] for part in ("volumes", "tolerations")},
+        **{part: DEPLOYMENT["template"]["spec"][part] for part in ("nodeSelector", "affinity")},
+        **DEPLOYMENT["template"]["spec"]["containers"][0],
+        "containers": ["main", "init"],
+        "annotations": {"a": "c"},
+    },
+    ConfigEntry,
+)
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of everything inside a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, one in inside:
+        yield (*path, step)
+        if isinstance(one, dict | list):
+            yield from places(one, (*path, step))
+
+
+@given(at=st.sampled_from(list(places(DEPLOYMENT))), value=ANY)
+def test_what_is_installable_can_be_merged(at: tuple[str | int, ...], value: Any) -> None:
+    """Whatever a bundle has anywhere in a Deployment: it is refused, or the config fits in."""
+    spec = copy.deepcopy(DEPLOYMENT)
+    owner: Any = spec
+    for step in at[:-1]:
+        owner = owner[step]
+    owner[at[-1]] = value
+    install = {"strategy": "deployment", "spec": {"deployments": [{"name": "d", "spec": spec}]}}
+    catalog = loaded(package(), bundle("p.v1", "1.0.0", install=install)).catalog
+    found = installable(catalog.packages["p"].bundles["p.v1"])
+    if isinstance(found, NotInstallable):
+        assert found.why.startswith("its ClusterServiceVersion is not valid: ")
+        return
+    (deployment,) = named_deployments(found.typed)
+    result = merged(deployment, [WHOLE_ENTRY], {"HTTP_PROXY": "http://x"}, {"olm": "x"})
+    assert result.origins
+    config_faults(result, [WHOLE_ENTRY])
+    selector_faults([WHOLE_ENTRY], [deployment])
+    desired_deployment(found.typed, result)
+
+
+def test_nulls_of_a_bundle_are_as_the_server_takes_them() -> None:
+    template = {"metadata": None, "spec": {**POD, "nodeSelector": None, "volumes": None}}
+    named = {"name": "d", "spec": {"selector": {}, "template": template}}
+    install = {"strategy": "deployment", "spec": {"deployments": [named]}}
+    made = loaded(package(), bundle("p.v1", "1.0.0", install=install)).catalog.packages["p"]
+    found = installable(made.bundles["p.v1"])
+    assert isinstance(found, Installable), found
+    (deployment,) = named_deployments(found.typed)
+    assert deployment.spec["template"] == {"spec": POD}
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        pytest.param({"labels": ["x"]}, "Expected `object | null`, got `array`", id="labels"),
+        pytest.param({"annotations": {"a": 1}}, "Expected `str | null`, got `int`", id="a number"),
+        pytest.param({}, "missing required field `spec`", id="no spec"),
+    ],
+)
+def test_a_definition_of_another_form_is_refused(part: Object, words: str) -> None:
+    made = definition("xs.example.com")
+    made["metadata"] |= part
+    if not part:
+        del made["spec"]
+    assert words in why_not(bundle("p.v1", "1.0.0", made, **owning(made)))
 
 
 def raw_bundle(text: str) -> Object:

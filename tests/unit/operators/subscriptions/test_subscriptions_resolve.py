@@ -307,9 +307,8 @@ def test_several_groups_and_modes_that_are_not_supported() -> None:
 
 def named(name: str, labels: Object, *containers: str) -> NamedDeployment:
     pod = {"containers": [{"name": one} for one in containers or ("main",)]}
-    return NamedDeployment(
-        name=name, spec={"template": {"metadata": {"labels": labels}, "spec": pod}}
-    )
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    return NamedDeployment(name=name, spec={"selector": {}, "template": template})
 
 
 def test_what_an_update_would_lose() -> None:

@@ -60,7 +60,10 @@ def read_bundle(directory: Path) -> BundleDirectory | CatalogFinding:
         return _with(objects, shown)
     annotations: dict[str, Any] = {}
     for document in metadata:
-        annotations |= document.get("annotations") or {}
+        found = document.get("annotations") or {}
+        if not isinstance(found, dict):
+            return _finding(shown, "the annotations in its metadata are no map", "write a map")
+        annotations |= found
     package = annotations.get(f"{_ANNOTATION}package.v1")
     channels = annotations.get(f"{_ANNOTATION}channels.v1")
     if not package or not channels:
@@ -71,7 +74,10 @@ def read_bundle(directory: Path) -> BundleDirectory | CatalogFinding:
         message = f"has {len(csvs)} ClusterServiceVersions"
         return _finding(shown, message, "a bundle has one")
     (csv,) = csvs
-    spec, meta = csv.get("spec") or {}, csv.get("metadata") or {}
+    spec, meta = csv.get("spec"), csv.get("metadata")
+    if not isinstance(spec, dict) or not isinstance(meta, dict):
+        message = "its ClusterServiceVersion has no metadata or no spec"
+        return _finding(shown, message, "give it both")
     version = parse_version(str(spec.get("version")))
     if version is None or not meta.get("name"):
         message = f"its ClusterServiceVersion has no name or no version: {spec.get('version')!r}"

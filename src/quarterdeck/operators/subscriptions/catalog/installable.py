@@ -5,12 +5,17 @@ objects of other kinds it is refused, not installed in part.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
 
 import msgspec
 
+from quarterdeck.api.definition import root_schema
 from quarterdeck.api.meta import Object
-from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
+from quarterdeck.api.nulls import without_nulls
+from quarterdeck.api.operators_v1alpha1 import CLUSTER_SERVICE_VERSIONS, ClusterServiceVersion
+from quarterdeck.api.type_faults import type_faults
 from quarterdeck.operators.subscriptions.catalog.definitions import (
     V1,
     V1BETA1,
@@ -78,8 +83,10 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
     if len(csvs) != 1:
         return NotInstallable(f"it has {len(csvs)} ClusterServiceVersions, not one")
     (csv,) = csvs
+    if fault := next(type_faults(csv, _csv_schema()), ""):
+        return NotInstallable(f"its ClusterServiceVersion is not valid: {fault}")
     try:
-        typed = msgspec.convert(csv, ClusterServiceVersion)
+        typed = msgspec.convert(without_nulls(csv), ClusterServiceVersion)
     except msgspec.ValidationError as error:
         return NotInstallable(f"its ClusterServiceVersion is not valid: {error}")
     made_of = Installable(
@@ -91,6 +98,21 @@ def installable(bundle: Bundle) -> Installable | NotInstallable:
     )
     why = next((found for rule in RULES if (found := rule(bundle, made_of))), "")
     return NotInstallable(why) if why else made_of
+
+
+class _Described(msgspec.Struct):
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+
+
+class _Complete(msgspec.Struct):
+    metadata: _Described
+    spec: dict[str, Any]
+
+
+@cache
+def _csv_schema() -> Mapping[str, Any]:
+    return root_schema(CLUSTER_SERVICE_VERSIONS)
 
 
 def repeated_deployments(csv: ClusterServiceVersion) -> list[str]:
@@ -173,6 +195,16 @@ def _bad_object_name(_bundle: Bundle, found: Installable) -> str:
     return f"{bad[0]['metadata']['name'][:100]!r} is no name of an object" if bad else ""
 
 
+def _bad_form(_bundle: Bundle, found: Installable) -> str:
+    """A definition or Service with labels that are none, or without a spec."""
+    for one in (*found.definitions, *found.services):
+        try:
+            msgspec.convert(one, _Complete)
+        except msgspec.ValidationError as error:
+            return f"{one['kind']} {one['metadata']['name']} is not valid: {error}"
+    return ""
+
+
 def _not_supported(_bundle: Bundle, found: Installable) -> str:
     for part in ("webhookdefinitions", "apiservicedefinitions"):
         value = found.csv["spec"].get(part)
@@ -183,6 +215,7 @@ def _not_supported(_bundle: Bundle, found: Installable) -> str:
 
 RULES = (
     _bad_object_name,
+    _bad_form,
     _other_name,
     _other_version,
     _other_strategy,

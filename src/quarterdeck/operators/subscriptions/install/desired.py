@@ -1,11 +1,11 @@
 """What a ClusterServiceVersion needs in the cluster: accounts, roles, Deployments. Pure."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
 from quarterdeck.api.meta import Object
+from quarterdeck.api.nulls import without_nulls
 from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersion,
     NamedDeployment,
@@ -87,17 +87,6 @@ def desired_service(csv: ClusterServiceVersion, service: Object) -> Object:
     for part in ("labels", "annotations"):
         metadata[part] = {**without_reserved(own.get(part)), **metadata[part]}
     return {"metadata": metadata, "spec": without_nulls(service.get("spec") or {})}
-
-
-def without_nulls(value: Any) -> Any:
-    """The value without null fields, which an apply would take for deletions."""
-    match value:
-        case dict():
-            return {key: without_nulls(one) for key, one in value.items() if one is not None}
-        case list() | tuple():
-            return [without_nulls(one) for one in value]
-        case _:
-            return value
 
 
 def _own(csv: ClusterServiceVersion) -> tuple[Permissions, ...]:
