@@ -57,7 +57,7 @@ def setup(manager: Manager, settings: Settings) -> None:
     add_group_status(manager, targets)
     definitions = manager.objects(CRDS, OURS, writes=["ensure"])
     writers = writers_of(manager, csvs)
-    impersonated = Impersonated(manager, writers)
+    impersonated = Impersonated(manager.client, manager.field_manager, writers)
     reports = ConfigReports()
 
     def catalogs_changed() -> None:

@@ -1,5 +1,6 @@
 """An OperatorGroup that names an account: everything but definitions is written as that account."""
 
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,21 @@ from tests.integration.operators.subscriptions.bundles import (
 )
 from tests.integration.operators.subscriptions.conftest import LIMIT, Cluster, publish
 
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import DEPLOYMENTS, SERVICE_ACCOUNTS, Key, Object, Resource
+from quarterdeck.api.operators_v1alpha1 import CLUSTER_SERVICE_VERSIONS
+from quarterdeck.controller import Objects
+from quarterdeck.kube import Cache, Client, load_kubeconfig
+from quarterdeck.localcluster import ControlPlane
+from quarterdeck.operators.subscriptions.groups import Target
+from quarterdeck.operators.subscriptions.install.writers import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICES,
+    Impersonated,
+    Writers,
+)
 from quarterdeck.testing.audit import writes_by
 from quarterdeck.testing.waiting import eventually
 
@@ -123,6 +138,36 @@ def test_the_account_grants_no_more_than_it_has(cluster: Cluster, catalog_root: 
     eventually(lambda: ("create", "deployments") in written(account), "they are logged", LIMIT)
     # As itself it writes its own plan, and the finalizer.
     assert written("") == {("create", "installplans"), ("patch", "clusterserviceversions")}
+
+
+async def test_what_an_account_writes_is_in_the_caches_at_once(
+    cluster: Cluster, control_plane: ControlPlane
+) -> None:
+    """Before a watch says so: these caches have none. Else a plan seems to have lost its result."""
+    allow(cluster, **RIGHTS)
+    async with Client(load_kubeconfig(control_plane.kubeconfig)) as client:
+
+        def objects(resource: Resource[Any]) -> Objects[Any]:
+            return Objects(resource, Cache(client, resource), client, "test")
+
+        own = Writers(
+            accounts=objects(SERVICE_ACCOUNTS),
+            roles=objects(ROLES),
+            bindings=objects(ROLE_BINDINGS),
+            cluster_roles=objects(CLUSTER_ROLES),
+            cluster_bindings=objects(CLUSTER_ROLE_BINDINGS),
+            deployments=objects(DEPLOYMENTS),
+            services=objects(SERVICES),
+            csvs=objects(CLUSTER_SERVICE_VERSIONS),
+        )
+        here = cluster.namespace
+        target = Target(namespace=here, namespaces=(here,), account="installer")
+        new = {**bundle().objects[0], "metadata": {"name": "engine.v1.0.0", "namespace": here}}
+        async with aclosing(Impersonated(client, "test", own)) as impersonated:
+            made = await (await impersonated.writers(target)).csvs.create(new)
+            held = own.csvs.get(Key(here, "engine.v1.0.0"))
+            assert held is not None
+            assert held.metadata.uid == made.metadata.uid
 
 
 def test_without_the_group_nothing_is_granted_that_was_refused(

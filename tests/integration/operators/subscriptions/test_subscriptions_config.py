@@ -128,7 +128,7 @@ def test_what_is_edited_or_deleted_by_hand_is_restored_and_a_deletion_takes_all_
         eventually(partial(is_again, engine, kind, before), f"the {kind} is back", LIMIT)
     assert selected(engine, "engine") == "engine"
     engine.delete("subscription", "engine")
-    eventually(lambda: env_is(engine, "ARGS", None), "the config is gone", LIMIT)
+    eventually(lambda: "ARGS" not in engine.env("engine"), "the config is gone", LIMIT)
     assert engine.find("csv", "engine.v1.0.0") is not None
     engine.delete("csv", "engine.v1.0.0")
     eventually(lambda: engine.find("deployment", "engine") is None, "no Deployment", LIMIT)

@@ -7,6 +7,7 @@ have.
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import TypeVar
 
 import msgspec
@@ -110,13 +111,24 @@ async def prune(
         await objects.prune(kept, owned_selector(csv), among=unwanted)
 
 
+class _Account(msgspec.Struct, frozen=True):
+    """The writers of an account, for as long as it is in use."""
+
+    client: Client
+    writers: Writers
+    listening: ExitStack
+    """While it is open, what the client writes is in the caches at once."""
+
+
 class Impersonated:
     """The writers of other ServiceAccounts, each made when it is first needed."""
 
-    def __init__(self, manager: Manager, own: Writers) -> None:
-        self._manager = manager
+    def __init__(self, client: Client, field_manager: str, own: Writers) -> None:
+        """Impersonate with the connection of this client, which writes only while it leads."""
+        self._client = client
+        self._field_manager = field_manager
         self._own = own
-        self._made: OrderedDict[Key, tuple[Client, Writers]] = OrderedDict()
+        self._made: OrderedDict[Key, _Account] = OrderedDict()
 
     async def writers(self, target: Target) -> Writers:
         """The writers of the target's account; the operator's own if it names none."""
@@ -126,20 +138,29 @@ class Impersonated:
         if account not in self._made:
             self._made[account] = self._make(account)
         self._made.move_to_end(account)
-        client, writers = self._made[account]
+        made = self._made[account]
         while len(self._made) > MAX_ACCOUNTS:
-            _, (old, unused) = self._made.popitem(last=False)
-            for objects in unused.parts:
-                objects.stop_following()
-            unused.csvs.stop_following()
-            await old.close()
+            await self._close_oldest()
         # A process that no longer leads writes as nobody.
-        client.before_write = self._manager.client.before_write
-        return writers
+        made.client.before_write = self._client.before_write
+        return made.writers
 
-    def _make(self, account: Key) -> tuple[Client, Writers]:
+    async def aclose(self) -> None:
+        """Close the connections of all accounts."""
+        while self._made:
+            await self._close_oldest()
+
+    async def _close_oldest(self) -> None:
+        _, unused = self._made.popitem(last=False)
+        unused.listening.close()
+        for objects in unused.writers.parts:
+            objects.stop_following()
+        unused.writers.csvs.stop_following()
+        await unused.client.close()
+
+    def _make(self, account: Key) -> _Account:
         user = f"system:serviceaccount:{account.namespace}:{account.name}"
-        connection = self._manager.client.connection
+        connection = self._client.connection
         # The server adds the groups of a ServiceAccount by itself, unless it is told others.
         headers = {
             name: value
@@ -147,19 +168,22 @@ class Impersonated:
             if not name.lower().startswith("impersonate-")
         }
         headers["Impersonate-User"] = user
-        client = Client(msgspec.structs.replace(connection, headers=headers))
+        client, listening = (
+            Client(msgspec.structs.replace(connection, headers=headers)),
+            ExitStack(),
+        )
         made = {
-            name: self._as(client, getattr(self._own, name)) for name in Writers.__struct_fields__
+            name: self._as(client, getattr(self._own, name), listening)
+            for name in Writers.__struct_fields__
         }
-        return client, Writers(**made)
+        return _Account(client, Writers(**made), listening)
 
-    def _as(self, client: Client, own: Objects[T]) -> Objects[T]:
-        # For as long as the client lasts: what it writes is in the cache at once.
-        client.listening(own.resource, own.cache).__enter__()
+    def _as(self, client: Client, own: Objects[T], listening: ExitStack) -> Objects[T]:
+        listening.enter_context(client.listening(own.resource, own.cache))
         return Objects(
             own.resource,
             own.cache,
             client,
-            self._manager.field_manager,
+            self._field_manager,
             selection=ALL if own is self._own.csvs else OURS,
         )
