@@ -107,11 +107,12 @@ def _show(loaded: "LoadedCatalog", output: Output) -> None:
                 str(one["package"]),
                 str(one["bundle"]),
                 "yes" if one["installable"] else "no",
-                str(one["note"]),
+                "converted" if one["installable"] and one["note"] else "",
             )
             for one in bundles
         ]
-        lines = [table(("PACKAGE", "BUNDLE", "INSTALLABLE", "NOTE"), rows)] if rows else []
+        lines = [table(("PACKAGE", "BUNDLE", "INSTALLABLE", "DEFINITIONS"), rows)] if rows else []
+        lines += [f"{one['bundle']}: {one['note']}" for one in bundles if one["note"]]
         lines += [f"{one['severity']}: {one['text']}" for one in findings]
         return "\n".join(lines) or "the catalog is empty"
 

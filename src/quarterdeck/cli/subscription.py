@@ -1,5 +1,6 @@
 """`quarterdeck subscription`: the Deployments of a Subscription, approvals, and what is wrong."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +23,15 @@ from quarterdeck.terminal import visible
 
 if TYPE_CHECKING:
     from quarterdeck.api.custom_resource import CustomResource
+    from quarterdeck.api.meta import TypedObject
     from quarterdeck.api.operators_v1alpha1 import Subscription
     from quarterdeck.kube import Client
     from quarterdeck.operators.subscriptions.inspect import DeploymentDifference, SubscriptionView
     from quarterdeck.operators.subscriptions.render import Rendering
 
-T = TypeVar("T")
+T = TypeVar("T", bound="TypedObject")
+
+_PART = re.compile(r"metadata\.|spec\.template\.spec\.\w*ontainers\[[^]]*\]\.|(\w+\.)*")
 
 file_option = click.option(
     "-f",
@@ -196,7 +200,9 @@ def _read(path: Path, resource: "CustomResource[T]") -> T:
 
     try:
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise CommandFailed(f"{path}: {error}") from None
     documents = [one for one in decode_yaml(text) if isinstance(one, Refusal) or one.value]
     wanted = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -220,18 +226,35 @@ def _read(path: Path, resource: "CustomResource[T]") -> T:
 
 
 def provenance_text(found: "Rendering") -> str:
-    """Each field that does not come from the version, and the count of those that do."""
-    rows = []
+    """A table for each part of each Deployment: its fields, and where each comes from."""
+    parts: dict[str, list[tuple[str, ...]]] = {}
     for one in found.deployments:
         name = one.deployment["metadata"]["name"]
         for origin in one.origins:
-            value = "(removed)" if origin.removed else _short(origin.value)
-            replaced = "" if origin.replaced is None else _short(origin.replaced)
-            rows.append((name, origin.field, origin.source, value, replaced))
-    return table(("DEPLOYMENT", "FIELD", "SOURCE", "VALUE", "REPLACED"), rows)
+            part, field = _split(origin.field)
+            value = "(removed)" if origin.removed else _short(field, origin.value)
+            replaced = "" if origin.replaced is None else _short(field, origin.replaced)
+            row = (field, origin.source, value, replaced)
+            parts.setdefault(f"Deployment {name}: {part}", []).append(row)
+    header = ("FIELD", "SOURCE", "VALUE", "REPLACED")
+    return "\n\n".join(f"{part}\n{table(header, rows)}" for part, rows in parts.items())
 
 
-def _short(value: Any) -> str:
+def _split(path: str) -> tuple[str, str]:
+    """The part of a Deployment in which a field is, and the rest of its path.
+
+    The parts are the containers, and the fields above them.
+    """
+    found = _PART.match(path)
+    at = found.end() if found else 0
+    return path[:at].rstrip("."), path[at:]
+
+
+def _short(field: str, value: Any) -> str:
+    """The value; of an entry whose name is in the field, what else it has."""
+    if isinstance(value, dict) and field.startswith(("env[", "volumes[")):
+        value = {part: inner for part, inner in value.items() if part != "name"}
+        value = value["value"] if value.keys() == {"value"} else value
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -246,7 +269,7 @@ def difference_text(found: "list[DeploymentDifference]") -> str:
 
 
 def views_text(found: "list[SubscriptionView]") -> str:
-    """The Subscriptions as a table."""
+    """The Subscriptions as a table, and below it in full what is wrong."""
     if not found:
         return "there are no Subscriptions"
     header = ("NAMESPACE", "NAME", "PACKAGE", "CHANNEL", "INSTALLED", "STATE", "PROBLEMS")
@@ -258,8 +281,13 @@ def views_text(found: "list[SubscriptionView]") -> str:
             one.channel or "-",
             one.installed or "-",
             one.state or "-",
-            " ".join("; ".join(one.problems).split()) or "-",
+            ", ".join(problem.partition(":")[0] for problem in one.problems) or "-",
         )
         for one in found
     ]
-    return table(header, rows)
+    told = [
+        f"{one.namespace}/{one.name}: {' '.join(problem.split())}"
+        for one in found
+        for problem in one.problems
+    ]
+    return "\n".join([table(header, rows), *(["", *told] if told else [])])

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 from tests.places import DOCS, FIXTURES
 
 from quarterdeck.cli.main import arguments, cli
+from quarterdeck.cli.subscription import views_text
+from quarterdeck.operators.subscriptions.inspect import SubscriptionView
 
 
 def run(*words: object) -> Result:
@@ -87,6 +90,43 @@ def test_the_origins_and_the_proxy(catalog: Path, tmp_path: Path) -> None:
     assert found[f"{container}.image"] == ("CSV", "quarterdeck")
     annotation = "spec.template.metadata.annotations[olm.targetNamespaces]"
     assert found[annotation] == ("OLM", "here")
+
+
+def test_the_origins_fit_a_terminal(
+    catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each field can be told from the others, and its source and value are there."""
+    monkeypatch.setattr("quarterdeck.cli.output.terminal_columns", lambda: 80)
+    config = [
+        {"env": [{"name": "ARGS", "value": "-v=4"}], "annotations": {"example.com/a.b": "c"}},
+        {"nodeSelector": {"disktype": "ssd"}, "env": [{"name": "RELEASE_VERSION", "value": "x"}]},
+    ]
+    file = subscription(tmp_path, config=config)
+    done = run("subscription", "render", "-f", file, "--catalog", catalog, "--provenance")
+    lines = done.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    title = "Deployment sample-operator: spec.template.spec.containers[sample-operator]"
+    inside = [" ".join(line.split()) for line in lines[lines.index(title) :]]
+    assert "env[ARGS] config[0] -v=4" in inside
+    assert "env[RELEASE_VERSION] config[1] x 0.2.0" in inside
+    assert 'nodeSelector config[1] {"disktype":"ssd"}' in inside
+    assert [line.split() for line in lines if "example.com" in line] == [
+        ["annotations[example.com/a.b]", "config[0]", "c"]
+    ] * 2
+
+
+def test_problems_are_told_in_full() -> None:
+    problems = ("ConfigFailure: config[0].env[0]: there is\nno ConfigMap x", "ResolutionFailed: y")
+    one = SubscriptionView(
+        namespace="n", name="s", package="p", channel="", installed="", state="", problems=problems
+    )
+    first, row, _, *told = views_text([one, replace(one, problems=())]).splitlines()[1:]
+    assert first.split()[-2:] == ["ConfigFailure,", "ResolutionFailed"]
+    assert row.split()[-1] == "-"
+    assert told == [
+        "n/s: ConfigFailure: config[0].env[0]: there is no ConfigMap x",
+        "n/s: ResolutionFailed: y",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,6 +224,9 @@ def test_the_old_definitions_of_real_bundles_are_converted_or_reported(tmp_path:
         "prometheusoperator.0.47.0": (True, ""),
         "prometheusoperator.v0.65.1": (True, ""),
     }
+    told = run("catalog", "lint", tmp_path / "catalog").output.splitlines()
+    assert f"prometheusoperator.0.27.0: {NO_TYPE}" in told
+    assert f"etcdoperator.v0.9.0: {three}" in told
 
 
 @pytest.mark.parametrize(
