@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -29,12 +29,17 @@ from quarterdeck.status import set_condition
 
 SHOWN_FINDINGS = 5
 TOO_LARGE = "TooLarge"
+TOO_MANY = "TooManyCatalogs"
 MAX_HOME = 128 << 20
 """The most bytes in memory of the catalogs of the operator's own namespace, reserved for them."""
 MAX_OTHERS = 128 << 20
 """The most bytes of the catalogs of all other namespaces, where users create CatalogSources."""
 MAX_NAMESPACE = 32 << 20
 """The most bytes of the catalogs of one of those namespaces."""
+
+MAX_CONFIG_MAPS = 100
+"""The most ConfigMaps with catalogs of a namespace: each watch is a connection, and all users share
+them."""
 
 
 class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +96,7 @@ class Catalogs:
         if await self._sources.set_status(source, status):
             changes = faults_changed(_faults(source.status), _faults(status))
             record(self._manager.events, source, changes, "Read")
-        if source.spec.source_type == "directory":
+        if source.spec.source_type == "directory" or state.reason == TOO_MANY:
             return Result(requeue_after=self._settings.catalog_interval.total_seconds())
         return DONE
 
@@ -126,6 +131,9 @@ class Catalogs:
             self._config_maps.watch(key, [])
             return unusable("InvalidSpec", "spec.configMap: name the ConfigMap with the catalog")
         where = Key(key.namespace, name)
+        if why := too_many(where, self._config_maps.watched):
+            self._config_maps.watch(key, [])
+            return unusable(TOO_MANY, why)
         if self._config_maps.watch(key, [where]):
             return None
         found = self._config_maps.get(where)
@@ -165,6 +173,17 @@ class Catalogs:
         if message:
             return CatalogState(fingerprint=fingerprint, reason=TOO_LARGE, message=message)
         return CatalogState(fingerprint=fingerprint, catalog=loaded.catalog)
+
+
+def too_many(config_map: Key, watched: Collection[Key]) -> str:
+    """Why this ConfigMap cannot be watched beside the others; empty if it can."""
+    same = [one for one in watched if one.namespace == config_map.namespace]
+    if config_map in same or len(same) < MAX_CONFIG_MAPS:
+        return ""
+    return (
+        f"the CatalogSources of the namespace {config_map.namespace} are in more than "
+        f"{MAX_CONFIG_MAPS} ConfigMaps; delete one"
+    )
 
 
 def too_large(key: Key, size: int, others: Mapping[Key, int], home: str) -> str:

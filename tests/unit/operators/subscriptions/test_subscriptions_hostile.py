@@ -39,10 +39,12 @@ from quarterdeck.operators.subscriptions.catalog.load import (
     load,
 )
 from quarterdeck.operators.subscriptions.catalogs import (
+    MAX_CONFIG_MAPS,
     MAX_HOME,
     MAX_NAMESPACE,
     MAX_OTHERS,
     too_large,
+    too_many,
 )
 from quarterdeck.operators.subscriptions.config.faults import config_faults, selector_faults
 from quarterdeck.operators.subscriptions.config.merge import merged
@@ -506,3 +508,12 @@ def test_a_namespace_has_no_more_watches_than_its_share() -> None:
     assert watchable(wanted, full) == wanted[:3]
     assert watchable(mine[:50], full) == mine[:50]
     assert watchable([], full) == []
+
+
+def test_a_namespace_has_no_more_catalogs_than_its_share() -> None:
+    mine = [Key("ns", str(number)) for number in range(MAX_CONFIG_MAPS)]
+    others = [Key("other", str(number)) for number in range(MAX_CONFIG_MAPS)]
+    assert too_many(Key("ns", "new"), others) == ""
+    assert too_many(Key("ns", "new"), [*others, *mine[1:]]) == ""
+    assert "more than 100 ConfigMaps; delete one" in too_many(Key("ns", "new"), mine)
+    assert too_many(mine[0], mine) == ""

@@ -6,10 +6,15 @@ import msgspec
 import pytest
 from tests.unit.operators.subscriptions.catalogs import csv
 
-from quarterdeck.api.meta import Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion
 from quarterdeck.operators.subscriptions.groups import Target
 from quarterdeck.operators.subscriptions.install.desired import desired_accounts, desired_roles
+from quarterdeck.operators.subscriptions.install.needs import (
+    MAX_FOREIGN,
+    MAX_NAMESPACE,
+    too_many,
+)
 from quarterdeck.operators.subscriptions.install.requirements import missing_requirements
 from quarterdeck.versions import parse_version
 
@@ -74,3 +79,20 @@ def test_rights_in_each_target_namespace_or_in_the_whole_cluster() -> None:
     everywhere = desired_roles(made, Target(namespace="ns", namespaces=()))
     assert (len(everywhere.roles), len(everywhere.cluster_roles)) == (0, 2)
     assert all("ownerReferences" not in one["metadata"] for one in everywhere.cluster_roles)
+
+
+def test_a_namespace_watches_no_more_definitions_than_its_share() -> None:
+    """Each watch is a connection; what a version watches already costs nothing."""
+
+    def names(start: int, count: int) -> frozenset[Key]:
+        return frozenset(Key("", f"x{number}.example.com") for number in range(start, count))
+
+    me, other = Key("ns", "me"), Key("other", "v")
+    assert too_many(me, names(0, MAX_FOREIGN), {}) == ""
+    assert "more than 100 definitions" in too_many(me, names(0, MAX_FOREIGN + 1), {})
+    elsewhere = {other: names(1000, 1000 + MAX_NAMESPACE)}
+    assert too_many(me, names(0, MAX_FOREIGN), elsewhere) == ""
+    here = {Key("ns", str(n)): names(n * 100, n * 100 + 100) for n in range(MAX_NAMESPACE // 100)}
+    assert "in this namespace need more than 500" in too_many(me, names(600, 601), here)
+    assert too_many(me, names(0, 10), here) == ""
+    assert too_many(Key("ns", "0"), names(0, 100), here) == ""

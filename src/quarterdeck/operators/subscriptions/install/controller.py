@@ -140,7 +140,7 @@ class Installer:
         if left := self._seconds_unchanged(live, found):
             return Result(requeue_after=left)
         await self._write(live, found)
-        again = found.phase in (Phase.FAILED, Phase.INSTALL_READY)
+        again = found.phase in (Phase.FAILED, Phase.INSTALL_READY, Phase.PENDING)
         return Result(requeue_after=RETRY_INTERVAL) if again else DONE
 
     def _seconds_unchanged(self, csv: ClusterServiceVersion, found: PhaseResult) -> float:
