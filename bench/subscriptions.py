@@ -13,6 +13,7 @@ ends:
   operator does so all the while: it is shown, and cannot reach the goal.
 
 The API server's audit log has the writes of each change, those of a roll-out that lasts included.
+At the end the cluster's Proxy changes, and with it all Deployments.
 """
 
 import argparse
@@ -33,13 +34,14 @@ import msgspec
 from bench.goals import at_least, at_most
 from bench.node import cpu_seconds
 from bench.report import report
-from bench.results import Column, Measurement, Row
+from bench.results import Column, Measurement, Row, Verdict
 from bench.subscriptions_cluster import (
     NAMESPACE,
     Watched,
     configure,
     create_all,
     marked,
+    set_proxy,
     subscriptions_cluster,
     until,
 )
@@ -57,6 +59,9 @@ USERS_AT_ONCE = 8
 BARE_AT_ONCE = 24
 """As many as the user's changes and the operator's workers for the two kinds, eight each."""
 SINGLE = 20
+PROXY_CHANGES = 5
+PROXY_GOAL = 50
+"""As many Deployments have a change of the Proxy within a second."""
 LOGGED_AFTER = 1.0
 """Seconds after which the server has logged a request that it has answered."""
 OURS, OBJECTS, WITH_STATUS = "quarterdeck", "bare, objects", "bare, with status"
@@ -101,6 +106,7 @@ class Bench:
         self._number = 0
         self._found: dict[str, list[Figures]] = {OURS: [], OBJECTS: [], WITH_STATUS: []}
         self._singles: list[float] = []
+        self._proxies: list[float] = []
         self._requests: Counter[str] = Counter()
 
     async def run(self) -> None:
@@ -122,6 +128,8 @@ class Bench:
                     operator = self._operator(account)
                     try:
                         await self._ours(client, watched, operator, is_first=number == 0)
+                        if number == self._rounds - 1:
+                            await self._change_proxy(client, watched)
                     finally:
                         operator.kill()
         self._report(installed)
@@ -174,6 +182,14 @@ class Bench:
         await until(lambda: watched.installed() == self._count)
         await asyncio.sleep(LOGGED_AFTER)
         self._requests += self._counted() - before
+
+    async def _change_proxy(self, client: Client, watched: Watched) -> None:
+        """Measure how long each change of the Proxy takes to reach all Deployments."""
+        for number in range(PROXY_CHANGES):
+            await self._settle(watched)
+            value, began = f"http://proxy-{number}.example.com", time.monotonic()
+            await set_proxy(client, value)
+            self._proxies.append(await self._until(lambda: watched.with_value(value), began))  # noqa: B023 - awaited here
 
     async def _bare(self, watched: Watched, subject: str) -> Figures:
         value = self._value()
@@ -261,15 +277,27 @@ class Bench:
                     figures[WITH_STATUS]["status"] / figures[OURS]["status"],
                 ),
                 at_most("writes that each change needs", 2, needed / each_change, "writes"),
+                *self._proxy_goals(),
             ],
             notes=[
                 f"the objects alone: {alone:.2f} of the bare client, which then writes two thirds",
                 f"one change alone, PATCH to Deployment: {one:.1f} ms (median of {SINGLE})",
+                f"a change of the Proxy, in all Deployments: {self._proxy:.2f} s "
+                f"(median of {PROXY_CHANGES})",
                 f"all installed in {installed:.2f} s",
                 f"the operator's requests for each change: {', '.join(writes)}",
             ],
         )
         report("subscriptions", [found])
+
+    @property
+    def _proxy(self) -> float:
+        return statistics.median(self._proxies)
+
+    def _proxy_goals(self) -> list[Verdict]:
+        if self._count > PROXY_GOAL:
+            return []
+        return [at_most("a change of the Proxy, in all Deployments", 1, self._proxy, "s")]
 
 
 async def _be_bare(kubeconfig: Path, told: str, count: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from quarterdeck.api.config_v1 import PROXIES
 from quarterdeck.api.meta import DEPLOYMENTS, NAMESPACES, Object
 from quarterdeck.api.operators_v1alpha1 import (
     CATALOG_SOURCES,
@@ -56,6 +57,12 @@ async def configure(client: Client, one: int, value: str) -> int:
     config = [{"env": [{"name": "MARK", "value": value}]}]
     made = await client.patch(SUBSCRIPTIONS, f"p{one}", {"spec": {"config": config}}, NAMESPACE)
     return made.metadata.generation
+
+
+async def set_proxy(client: Client, value: str) -> None:
+    """Give the cluster this proxy."""
+    proxy = {"metadata": {"name": "cluster"}, "spec": {"httpProxy": value}}
+    await client.apply(PROXIES, proxy, field_manager="bench")
 
 
 def marked(live: Object, value: str) -> Object:
