@@ -5,7 +5,7 @@ replaces. The next one comes from the channel. A decision is either a failure wi
 what is installed, and the bundle that comes next, if any.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -26,6 +26,7 @@ from quarterdeck.operators.subscriptions.catalog.model import Bundle, Catalog, C
 from quarterdeck.operators.subscriptions.names import REPLACES, SUBSCRIPTION
 from quarterdeck.versions import parse_version
 
+REQUIRED_MISSING = "RequiredPackageMissing"
 APPROVALS = ("", "Automatic", "Manual")
 
 
@@ -42,6 +43,8 @@ class ObservedSubscription(msgspec.Struct, frozen=True, kw_only=True):
     """
     catalogs: Mapping[Key, Catalog | None]
     """The catalogs that the Subscription may use; None for one that cannot be used."""
+    version_of: Callable[[str], str] = lambda _package: ""
+    """Gives the version of a package that is installed in the namespace; empty if there is none."""
 
 
 class ResolveFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +102,7 @@ def decide(seen: ObservedSubscription) -> Decision:
         )
     if current is None:
         return _first(seen, source, package.bundles, channel)
-    return _next(current, source, package.bundles, channel)
+    return _next(seen, current, source, package.bundles, channel)
 
 
 def current_csv(
@@ -196,23 +199,31 @@ def _first(
         name = seen.subscription.spec.starting_csv
         message = f"spec.startingCSV: {name!r}: the channel {channel.name} does not have it"
         return Decision(failure=ResolveFailure(reason="StartingCSVNotFound", message=message))
-    return _step(None, source, bundles[entry.name])
+    return _step(seen, None, source, bundles[entry.name])
 
 
 def _next(
-    current: ClusterServiceVersion, source: Key, bundles: Mapping[str, Bundle], channel: Channel
+    seen: ObservedSubscription,
+    current: ClusterServiceVersion,
+    source: Key,
+    bundles: Mapping[str, Bundle],
+    channel: Channel,
 ) -> Decision:
     name = current.metadata.name
     entry = next_entry(channel, name, parse_version(current.spec.version or ""), bundles)
     if entry is None or entry.name not in bundles:
         return Decision(current=current, at_head=is_head(channel, name))
-    made = _step(current, source, bundles[entry.name])
+    made = _step(seen, current, source, bundles[entry.name])
     if current.status.phase != "Succeeded":
         return Decision(current=current, following=made.following, waits=True)
     return made
 
 
-def _step(current: ClusterServiceVersion | None, source: Key, bundle: Bundle) -> Decision:
+def _step(
+    seen: ObservedSubscription, current: ClusterServiceVersion | None, source: Key, bundle: Bundle
+) -> Decision:
+    if missing := _missing_packages(seen, bundle):
+        return Decision(current=current, failure=missing)
     content = installable(bundle)
     if isinstance(content, NotInstallable):
         message = f"{bundle.name} cannot be installed here: {content.why}"
@@ -222,3 +233,19 @@ def _step(current: ClusterServiceVersion | None, source: Key, bundle: Bundle) ->
     replaces = current.metadata.name if current else ""
     step = InstallStep(source=source, bundle=bundle, content=content, replaces=replaces)
     return Decision(current=current, step=step, following=step)
+
+
+def _missing_packages(seen: ObservedSubscription, bundle: Bundle) -> ResolveFailure | None:
+    """The packages that the bundle requires, and that are not installed in the namespace."""
+    missing = []
+    for one in bundle.required:
+        installed = parse_version(seen.version_of(one.package))
+        if installed is None or installed not in one.versions:
+            missing.append(str(one))
+    if not missing:
+        return None
+    message = (
+        f"{bundle.name} requires {', '.join(missing)}, which is not installed in this namespace; "
+        "create a Subscription for it"
+    )
+    return ResolveFailure(reason=REQUIRED_MISSING, message=message)

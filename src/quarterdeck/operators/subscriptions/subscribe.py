@@ -20,9 +20,11 @@ from quarterdeck.operators.subscriptions.catalogs import Catalogs
 from quarterdeck.operators.subscriptions.install.reports import ConfigReports
 from quarterdeck.operators.subscriptions.names import SUBSCRIPTION, plan_name
 from quarterdeck.operators.subscriptions.resolve import (
+    REQUIRED_MISSING,
     Decision,
     InstallStep,
     ObservedSubscription,
+    current_csv,
     decide,
 )
 from quarterdeck.operators.subscriptions.subscription_status import (
@@ -51,6 +53,8 @@ class Subscriber:
         self._sources = sources
         self._reports = reports
         self._catalogs = catalogs
+        self._requiring: set[Key] = set()
+        """The Subscriptions that wait for another one's version."""
         watches = [
             Watch(subscriptions),
             Watch(subscriptions, self._siblings, spec_changed),
@@ -71,24 +75,28 @@ class Subscriber:
         return [key_of(one) for one in self._subscriptions.by_index("package", value)]
 
     def _of_csv(self, csv: ClusterServiceVersion) -> Iterable[Key]:
-        """The Subscription of a CSV; all of the namespace if it has none, or is being deleted.
+        """The Subscription of a CSV, and those that wait for the version of another one.
 
-        Another Subscription may take over a CSV without one, or wait for the name of a deleted one.
+        All of the namespace if it has none, or is being deleted: another Subscription may take over
+        a CSV without one, or wait for the name of a deleted one.
         """
         namespace, name = csv.metadata.namespace, csv.metadata.annotations.get(SUBSCRIPTION)
         own = Key(namespace, name) if name else None
         if own and csv.metadata.deletion_timestamp is None and self._subscriptions.get(own):
-            return (own,)
+            return (own, *(key for key in self._requiring if key.namespace == namespace))
         return [key_of(one) for one in self._subscriptions.by_index("namespace", namespace)]
 
     async def _reconcile(self, key: Key) -> Result:
         subscription = self._subscriptions.get(key)
+        self._requiring.discard(key)
         if subscription is None or subscription.metadata.deletion_timestamp is not None:
             return DONE
         catalogs = self._catalogs_for(subscription)
         if catalogs is None:
             return DONE  # A catalog is not read yet; that wakes the key.
         decision = decide(self._observed(subscription, catalogs))
+        if decision.failure is not None and decision.failure.reason == REQUIRED_MISSING:
+            self._requiring.add(key)
         if decision.adopt is not None:
             annotations = {SUBSCRIPTION: key.name}
             await self._csvs.patch(decision.adopt, {"metadata": {"annotations": annotations}})
@@ -118,7 +126,17 @@ class Subscriber:
             siblings=[one for one in siblings if one.metadata.name != key.name],
             csvs=csvs,
             catalogs=catalogs,
+            version_of=lambda package: self._version_of(key.namespace, package),
         )
+
+    def _version_of(self, namespace: str, package: str) -> str:
+        """The version of the package that is installed in the namespace; empty if there is none."""
+        for one in self._subscriptions.by_index("package", f"{namespace}/{package}"):
+            csvs = _kept(self._csvs.by_index("subscription", str(key_of(one))))
+            current = current_csv(one, csvs)
+            if current is not None:
+                return current.spec.version or ""
+        return ""
 
     def _catalogs_for(self, subscription: Subscription) -> dict[Key, Catalog | None] | None:
         """The catalogs that the Subscription may use; None if one is not read yet."""

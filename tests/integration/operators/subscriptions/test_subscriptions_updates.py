@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 
+from msgspec.structs import replace
 from tests.integration.operators.subscriptions.bundles import (
     bundle,
     definition,
@@ -141,6 +142,20 @@ def broken_and_quiet(cluster: Cluster) -> None:
 BROKEN_FOR = 4.0
 FEW = 6
 """A refused create of a Deployment, and of a plan's dry run, may come once more at this time."""
+
+
+def test_a_required_package_is_installed_before(cluster: Cluster, catalog_root: Path) -> None:
+    """A condition names it, nothing is done for it, and it goes on when that one is there."""
+    needs = ({"packageName": "engine", "versionRange": ">=1.0.0"},)
+    made = bundle(package="needy", account="needy", deployments=[deployment("needy")])
+    publish(cluster, catalog_root, bundle("1.0.0"), replace(made, required=needs))
+    cluster.subscribe("needy")
+    found = cluster.wait_condition("needy", "ResolutionFailed", "RequiredPackageMissing")
+    assert "needy.v1.0.0 requires engine >=1.0.0" in found["message"]
+    assert cluster.list("installplan") == []
+    cluster.subscribe("engine")
+    cluster.wait_phase("needy.v1.0.0")
+    cluster.wait_no_condition("needy", "ResolutionFailed")
 
 
 def test_a_foreign_definition_is_never_overwritten(cluster: Cluster, catalog_root: Path) -> None:

@@ -2,11 +2,13 @@
 
 import base64
 import gzip
+import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
-from tests.places import FIXTURES
+from tests.places import DOCS, FIXTURES
 from tests.unit.operators.subscriptions.catalogs import (
     bundle,
     channel,
@@ -21,6 +23,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.bundles import (
     BundleDirectory,
     bundle_directories,
+    catalog_entries,
     read_bundle,
 )
 from quarterdeck.operators.subscriptions.catalog.channels import next_entry
@@ -34,7 +37,7 @@ from quarterdeck.operators.subscriptions.catalog.files import (
     directory_files,
 )
 from quarterdeck.operators.subscriptions.catalog.installable import NotInstallable, installable
-from quarterdeck.operators.subscriptions.catalog.load import load
+from quarterdeck.operators.subscriptions.catalog.load import MAX_REQUIRED, load
 from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 from quarterdeck.versions import parse_version
 
@@ -125,6 +128,57 @@ def test_a_catalog_that_is_right_has_no_findings() -> None:
 def test_findings(entries: list[Object], words: str) -> None:
     found = " | ".join(refusals(*entries, *THREE))
     assert words in found if words else not found
+
+
+def requiring(*values: object) -> Object:
+    made = bundle("a", "1.0.0")
+    made["properties"] += [{"type": "olm.package.required", "value": one} for one in values]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"packageName": "x", "versionRange": ">=1.0.0"}, ""),
+        ({"packageName": "x", "versionRange": "soon"}, "names no package or no range"),
+        ({"packageName": "../x", "versionRange": "1.0.0"}, "names no package or no range"),
+        ({"packageName": "x"}, "names no package or no range"),
+        ("x", "names no package or no range"),
+    ],
+)
+def test_required_packages_are_checked(value: object, words: str) -> None:
+    found = refusals(package(), channel(entry("a")), requiring(value))
+    if words:
+        assert found[0].startswith("catalog.json: olm.bundle a: its property olm.package.required")
+        assert words in found[0]
+    else:
+        assert found == []
+
+
+def test_very_many_required_packages_are_refused() -> None:
+    many = [{"packageName": f"x{n}", "versionRange": "1.0.0"} for n in range(MAX_REQUIRED + 1)]
+    found = refusals(package(), channel(entry("a")), requiring(*many))
+    assert "requires more than 100 packages" in found[0]
+
+
+def test_dependencies_of_a_bundle_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "bundle"
+    shutil.copytree(DOCS / "examples" / "bundles" / "sample-operator" / "0.1.0", directory)
+    (directory / "metadata" / "dependencies.yaml").write_text(
+        "dependencies:\n"
+        "- {type: olm.package, value: {packageName: other, version: '>=1.0.0'}}\n"
+        "- {type: olm.gvk, value: {group: x, kind: X, version: v1}}\n"
+    )
+    made = read_bundle(directory)
+    assert isinstance(made, BundleDirectory)
+    texts = {
+        name: "\n".join(map(json.dumps, entries))
+        for name, entries in catalog_entries([made]).items()
+    }
+    found = load(texts.items())
+    assert found.findings == ()
+    (read,) = found.catalog.packages["sample-operator"].bundles.values()
+    assert [str(one) for one in read.required] == ["other >=1.0.0"]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,43 @@ def test_first_the_head_of_the_channel_or_the_starting_version() -> None:
     assert decided(subscription(starting_csv="x")) == ("", "", "StartingCSVNotFound")
 
 
+@pytest.mark.parametrize(
+    ("installed", "missing"),
+    [
+        pytest.param({}, "other >=1.0.0 <2.0.0, third 1.0.0", id="neither"),
+        pytest.param({"other": "1.5.0", "third": "1.0.0"}, "", id="both"),
+        pytest.param({"other": "2.0.0", "third": "1.0.0"}, "other >=1.0.0 <2.0.0", id="too new"),
+        pytest.param({"other": "1.5.0", "third": "x"}, "third 1.0.0", id="a version that is none"),
+    ],
+)
+@pytest.mark.parametrize("is_update", [False, True], ids=["install", "update"])
+def test_required_packages_are_installed_before(
+    installed: dict[str, str], missing: str, is_update: bool
+) -> None:
+    needs = [("other", ">=1.0.0 <2.0.0"), ("third", "1.0.0")]
+    new = bundle("b", "1.1.0")
+    new["properties"] += [
+        {"type": "olm.package.required", "value": {"packageName": name, "versionRange": versions}}
+        for name, versions in needs
+    ]
+    chain = channel(entry("a"), entry("b", "a"))
+    catalog = loaded(package(), chain, bundle("a", "1.0.0"), new).catalog
+    seen = ObservedSubscription(
+        subscription=subscription(),
+        siblings=[],
+        csvs=[csv("a")] if is_update else [],
+        catalogs={HERE: catalog},
+        version_of=lambda name: installed.get(name, ""),
+    )
+    decision = decide(seen)
+    assert (decision.current is not None) == is_update
+    assert (decision.step is not None) == (not missing)
+    if missing:
+        assert decision.failure is not None
+        assert decision.failure.reason == "RequiredPackageMissing"
+        assert f"b requires {missing}, which is not installed" in decision.failure.message
+
+
 def test_one_hop_at_a_time_and_only_from_a_version_that_works() -> None:
     assert decided(None, csv("a")) == ("a", "b", "")
     assert decided(None, csv("a", phase="Failed")) == ("a", "", "")

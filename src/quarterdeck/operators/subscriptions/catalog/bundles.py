@@ -1,7 +1,7 @@
 """Makes a catalog from bundle directories.
 
 A bundle directory has the objects in `manifests`, and `metadata/annotations.yaml` with the package
-and its channels.
+and its channels. `metadata/dependencies.yaml` can name the packages that it requires.
 """
 
 import base64
@@ -14,7 +14,11 @@ import msgspec
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions.catalog.files import directory_files
-from quarterdeck.operators.subscriptions.catalog.load import BUNDLE_OBJECT, PACKAGE_PROPERTY
+from quarterdeck.operators.subscriptions.catalog.load import (
+    BUNDLE_OBJECT,
+    PACKAGE_PROPERTY,
+    REQUIRED_PROPERTY,
+)
 from quarterdeck.operators.subscriptions.catalog.model import CatalogFinding
 from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 from quarterdeck.strict_yaml import Document, Refusal, decode_json, decode_yaml
@@ -37,6 +41,8 @@ class BundleDirectory(msgspec.Struct, frozen=True, kw_only=True):
     skips: tuple[str, ...]
     skip_range: str
     objects: tuple[Object, ...]
+    required: tuple[Object, ...] = ()
+    """The packages that have to be installed before: `packageName` and `versionRange`."""
 
 
 def bundle_directories(roots: Iterable[Path]) -> list[Path]:
@@ -96,7 +102,19 @@ def read_bundle(directory: Path) -> BundleDirectory | CatalogFinding:
         skips=tuple(map(str, spec.get("skips") or ())),
         skip_range=str((meta.get("annotations") or {}).get(_SKIP_RANGE) or ""),
         objects=tuple(objects),
+        required=tuple(_required(metadata)),
     )
+
+
+def _required(metadata: Iterable[Object]) -> Iterator[Object]:
+    """The packages in the file `dependencies.yaml`, as a catalog has them."""
+    for document in metadata:
+        dependencies = document.get("dependencies")
+        for one in dependencies if isinstance(dependencies, list) else ():
+            match one:
+                case {"type": "olm.package", "value": dict(value)}:
+                    package, versions = value.get("packageName"), value.get("version")
+                    yield {"packageName": package, "versionRange": versions}
 
 
 def catalog_entries(bundles: Sequence[BundleDirectory]) -> dict[str, list[Object]]:
@@ -140,6 +158,7 @@ def _channel_entry(bundle: BundleDirectory) -> Object:
 def _bundle_entry(bundle: BundleDirectory) -> Object:
     stated = {"packageName": bundle.package, "version": _csv_version(bundle)}
     properties: list[Object] = [{"type": PACKAGE_PROPERTY, "value": stated}]
+    properties += [{"type": REQUIRED_PROPERTY, "value": one} for one in bundle.required]
     for obj in bundle.objects:
         text = json.dumps(obj, separators=(",", ":"), sort_keys=True)
         data = base64.b64encode(text.encode()).decode()

@@ -25,6 +25,7 @@ from quarterdeck.operators.subscriptions.catalog.model import (
     LoadedCatalog,
     Package,
     Place,
+    RequiredPackage,
 )
 from quarterdeck.operators.subscriptions.names import NAME_REMEDY, is_object_name
 from quarterdeck.strict_yaml import Document, Refusal, decode_json, decode_yaml
@@ -32,8 +33,11 @@ from quarterdeck.versions import parse_range, parse_version
 
 BUNDLE_OBJECT = "olm.bundle.object"
 PACKAGE_PROPERTY = "olm.package"
+REQUIRED_PROPERTY = "olm.package.required"
 MAX_OBJECTS = 500
 """The most objects of a bundle."""
+MAX_REQUIRED = 100
+"""The most packages that a bundle requires."""
 MAX_CHANNEL = 5_000
 """The most versions in a channel."""
 MAX_SKIPS = 20_000
@@ -201,12 +205,39 @@ def _bundle(entry: _BundleEntry, place: Place, findings: list[CatalogFinding]) -
     if stated.get("packageName") != entry.package:
         message = f"is in the package {entry.package}, its property in {stated.get('packageName')}"
         findings.append(place.finding(message, "make them the same"))
-    manifests = _manifests(entry, place, findings)
-    if manifests is None:
+    manifests, required = _manifests(entry, place, findings), _required(entry, place, findings)
+    if manifests is None or required is None:
         return None
     return Bundle(
-        package=entry.package, name=entry.name, version=version, manifests=manifests, place=place
+        package=entry.package,
+        name=entry.name,
+        version=version,
+        manifests=manifests,
+        place=place,
+        required=required,
     )
+
+
+def _required(
+    entry: _BundleEntry, place: Place, findings: list[CatalogFinding]
+) -> tuple[RequiredPackage, ...] | None:
+    values = [one.value for one in entry.properties if one.type == REQUIRED_PROPERTY]
+    if len(values) > MAX_REQUIRED:
+        findings.append(place.finding(f"requires more than {MAX_REQUIRED} packages", "remove some"))
+        return None
+    made = []
+    for value in values:
+        match value:
+            case {"packageName": str(package), "versionRange": str(text)} if (
+                is_object_name(package) and (versions := parse_range(text)) is not None
+            ):
+                made.append(RequiredPackage(package, versions, text))
+            case _:
+                message = f"its property {REQUIRED_PROPERTY} names no package or no range"
+                remedy = "give it packageName, and a versionRange as '>=1.0.0 <1.2.0'"
+                findings.append(place.finding(message, remedy))
+                return None
+    return tuple(made)
 
 
 def _manifests(

@@ -73,6 +73,18 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
         return ENTRY_BYTES + sum(entry.size for entry in self.entries)
 
 
+class RequiredPackage(msgspec.Struct, frozen=True):
+    """Another operator that has to be installed before."""
+
+    package: str
+    versions: Range
+    text: str
+    """The range as the catalog has it."""
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.text}"
+
+
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A version of an operator."""
 
@@ -82,11 +94,13 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     manifests: tuple[PackedManifest, ...]
     """Its objects."""
     place: Place
+    required: tuple[RequiredPackage, ...] = ()
 
     @property
     def size(self) -> int:
-        """The bytes in memory of its objects."""
-        return sum(len(manifest.data) for manifest in self.manifests)
+        """The bytes in memory of its objects and requirements, about."""
+        needs = sum(ENTRY_BYTES + len(one.package) + len(one.text) for one in self.required)
+        return sum(len(manifest.data) for manifest in self.manifests) + needs
 
     @cached_property
     def digest(self) -> str:
