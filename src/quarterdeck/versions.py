@@ -19,6 +19,7 @@ _LONGEST = 128
 """A longer text is refused: parsing long numbers is slow."""
 _LONGEST_RANGE = 1024
 _COMPARISON = re.compile(r"(?P<sign>[<>]=?|==?|!=?)?\s*(?P<version>[^\s<>=!|]+)\s*", re.ASCII)
+_WILDCARD = re.compile(rf"(?P<major>{_NUMBER})\.(?:x(?:\.x)?|(?P<minor>{_NUMBER})\.x)\Z", re.ASCII)
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "": operator.eq,
     "=": operator.eq,
@@ -83,6 +84,19 @@ def parse_version(text: str) -> Version | None:
     )
 
 
+_Bounds = Callable[[Version, Version], tuple[tuple[str, Version], ...]]
+_BOUNDS: dict[str, _Bounds] = {
+    "": lambda first, after: ((">=", first), ("<", after)),
+    "=": lambda first, after: ((">=", first), ("<", after)),
+    "==": lambda first, after: ((">=", first), ("<", after)),
+    "<": lambda first, _after: (("<", first),),
+    "<=": lambda _first, after: (("<", after),),
+    ">": lambda _first, after: ((">=", after),),
+    ">=": lambda first, _after: ((">=", first),),
+}
+"""What a comparison with a wildcard means, by the first version of it and the first one after."""
+
+
 class Range(msgspec.Struct, frozen=True):
     """A set of versions: at least one group must match, with all its comparisons."""
 
@@ -105,15 +119,35 @@ def parse_range(text: str) -> Range | None:
 
 def _comparisons(text: str) -> tuple[tuple[str, Version], ...]:
     """The comparisons in a text; empty if it is not valid."""
-    found, at, text = [], 0, text.strip()
+    found: list[tuple[str, Version]] = []
+    at, text = 0, text.strip()
     while at < len(text):
         match = _COMPARISON.match(text, at)
-        version = parse_version(match["version"]) if match else None
-        if match is None or version is None:
+        parsed = _comparison(match["sign"] or "", match["version"]) if match else ()
+        if match is None or not parsed:
             return ()
-        found.append((match["sign"] or "", version))
+        found += parsed
         at = match.end()
     return tuple(found)
+
+
+def _comparison(sign: str, text: str) -> tuple[tuple[str, Version], ...]:
+    """One comparison; that with a wildcard, such as `1.2.x`, as those with its bounds.
+
+    Empty if it is not valid. All versions but those of a wildcard would be two ranges, which are
+    written as such.
+    """
+    version = parse_version(text)
+    if version is not None:
+        return ((sign, version),)
+    match = _WILDCARD.match(text) if len(text) <= _LONGEST else None
+    if match is None:
+        return ()
+    major, minor = int(match["major"]), int(match["minor"] or 0)
+    first = Version(major, minor, 0)
+    after = Version(major, minor + 1, 0) if match["minor"] else Version(major + 1, 0, 0)
+    bounds = _BOUNDS.get(sign)
+    return bounds(first, after) if bounds else ()
 
 
 def _plain(version: Version) -> Version:

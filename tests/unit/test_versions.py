@@ -83,6 +83,11 @@ def test_a_patch_stays_on_its_line() -> None:
         pytest.param("<1.0.0 || >2.0.0", ["0.1.0", "2.0.1"], ["1.0.0", "2.0.0"], id="either"),
         pytest.param("1.0.0", ["1.0.0", "1.0.0+build"], ["1.0.1"], id="no sign is equal"),
         pytest.param(">0.9.0 !1.0.0", ["1.0.1"], ["1.0.0"], id="all but one"),
+        pytest.param("1.2.x", ["1.2.0", "1.2.9"], ["1.1.9", "1.3.0"], id="any patch"),
+        pytest.param("=1.x", ["1.0.0", "1.9.9"], ["0.9.9", "2.0.0"], id="any minor"),
+        pytest.param(">1.2.x", ["1.3.0"], ["1.2.9"], id="above all of a line"),
+        pytest.param("<=1.x.x", ["0.1.0", "1.9.9"], ["2.0.0"], id="up to the end of a line"),
+        pytest.param(">=1.2.x <2.x", ["1.2.0", "1.9.0"], ["1.1.9", "2.0.0"], id="between lines"),
     ],
 )
 def test_a_range_holds_what_its_comparisons_say(
@@ -93,6 +98,9 @@ def test_a_range_holds_what_its_comparisons_say(
     assert [v for v in (*inside, *outside) if version(v) in found] == inside
 
 
-@pytest.mark.parametrize("text", ["", "||", "1.0.0 ||", "~1.0.0", ">=", "1.0", "x" * 2000, ">=1 <"])
+NO_RANGES = ("", "||", "1.0.0 ||", "~1.0.0", ">=", "1.0", "x" * 2000, ">=1 <", "x", "1.x.2", "!1.x")
+
+
+@pytest.mark.parametrize("text", NO_RANGES)
 def test_what_is_no_range_is_told(text: str) -> None:
     assert parse_range(text) is None
