@@ -22,7 +22,7 @@ from quarterdeck.operators.subscriptions.config.faults import (
     message_of,
     selector_faults,
 )
-from quarterdeck.operators.subscriptions.config.merge import merged
+from quarterdeck.operators.subscriptions.config.merge import applies, merged
 from quarterdeck.operators.subscriptions.install.desired import named_deployments
 from quarterdeck.operators.subscriptions.install.reports import ConfigReport
 from quarterdeck.operators.subscriptions.resolve import Decision
@@ -173,9 +173,9 @@ def upgrade_warnings(
     known = {str(fault) for fault in (*selector_faults(config, now), *_faults(config, now))}
     later = [*selector_faults(config, following), *_faults(config, following)]
     lost = [str(fault) for fault in later if str(fault) not in known]
-    for index in range(len(config)):
-        before = {one.name for one in now if index in merged(one, config).entries}
-        after = {one.name for one in following if index in merged(one, config).entries}
+    for index, entry in enumerate(config):
+        before = {one.name for one in now if applies(entry, one, index)}
+        after = {one.name for one in following if applies(entry, one, index)}
         if after and (gone := sorted(before - after)):
             lost.append(f"config[{index}]: no longer applies to Deployment {', '.join(gone)}")
     return lost

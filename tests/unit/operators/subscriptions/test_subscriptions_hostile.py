@@ -25,12 +25,18 @@ from tests.unit.operators.subscriptions.catalogs import (
 )
 
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
+from quarterdeck.api.operators_v1alpha1 import (
+    ClusterServiceVersion,
+    ConfigEntry,
+    NamedDeployment,
+)
 from quarterdeck.cli.catalog import catalog as catalog_command
 from quarterdeck.operators.subscriptions.catalog.installable import (
+    MAX_DEPLOYMENTS,
     Installable,
     NotInstallable,
     installable,
+    too_many_deployments,
 )
 from quarterdeck.operators.subscriptions.catalog.load import (
     MAX_CHANNEL,
@@ -59,6 +65,7 @@ from quarterdeck.operators.subscriptions.install.desired import (
 )
 from quarterdeck.operators.subscriptions.install.records import MAX_RECORD
 from quarterdeck.operators.subscriptions.names import label_value, without_reserved
+from quarterdeck.operators.subscriptions.subscription_status import upgrade_warnings
 
 QUICK = 20.0
 """Seconds: far more than it takes on a busy machine, far less than what the attack wants."""
@@ -476,7 +483,7 @@ def test_a_config_of_very_many_items_is_merged_quickly() -> None:
     many = range(20_000)
     entry = ConfigEntry(
         tolerations=tuple({"key": f"k{one}"} for one in many),
-        env_from=tuple({"prefix": f"p{one}"} for one in many),
+        env_from=tuple({"prefix": f"p{one}"} for one in many[:2_000]),
     )
     began = time.monotonic()
     made = merged(containers(1), [entry, entry])
@@ -486,15 +493,39 @@ def test_a_config_of_very_many_items_is_merged_quickly() -> None:
 
 def test_a_config_that_grows_with_each_container_is_a_fault_and_not_merged() -> None:
     """One megabyte of variables for as many containers would be gigabytes."""
-    entry = ConfigEntry(env=tuple({"name": f"v{one}"} for one in range(10_000)))
+    entry = ConfigEntry(env=tuple({"name": f"v{one}"} for one in range(5_000)))
     began = time.monotonic()
     made = merged(containers(20_000), [entry])
     (fault,) = config_faults(made, [entry])
     assert time.monotonic() - began < QUICK
     assert (fault.reason, fault.entry) == ("EnvFailure", 0)
-    assert "add 200,000,000 variables, sources and mounts" in str(fault)
+    assert "add 100,000,000 variables, sources and mounts" in str(fault)
     assert "env" not in made.deployment["spec"]["template"]["spec"]["containers"][0]
-    assert config_faults(merged(containers(5), [entry]), [entry]) == []
+    assert config_faults(merged(containers(1), [entry]), [entry]) == []
+
+
+def test_what_an_update_would_lose_is_found_quickly() -> None:
+    """A merge for each entry and Deployment would take minutes."""
+    config = [
+        ConfigEntry(env=tuple({"name": f"v{entry}-{one}"} for one in range(70)))
+        for entry in range(64)
+    ]
+    spec = containers(1).spec
+    many = [NamedDeployment(name=f"d{n}", spec=spec) for n in range(MAX_DEPLOYMENTS)]
+    began = time.monotonic()
+    (lost,) = upgrade_warnings(config[:1], many, many[1:])
+    assert "no longer applies to Deployment d0" in lost
+    assert upgrade_warnings(config, many, many) == []
+    assert time.monotonic() - began < QUICK
+
+
+def test_a_version_has_no_more_deployments_than_the_limit() -> None:
+    named = [{"name": f"d{n}", "spec": DEPLOYMENT} for n in range(MAX_DEPLOYMENTS + 1)]
+    install = {"strategy": "deployment", "spec": {"deployments": named}}
+    assert "more than 50 Deployments" in why_not(bundle("p.v1", "1.0.0", install=install))
+    by_hand = msgspec.convert(csv("x", "1.0.0", install=install), ClusterServiceVersion)
+    assert "more than 50 Deployments" in too_many_deployments(by_hand)
+    assert len(named_deployments(by_hand)) == MAX_DEPLOYMENTS
 
 
 def test_a_namespace_has_no_more_watches_than_its_share() -> None:

@@ -32,6 +32,9 @@ PLATFORM_GROUPS = frozenset(
 )
 """API groups whose kinds configure the cluster and its operators."""
 
+MAX_DEPLOYMENTS = 50
+"""The most Deployments of a version: the config is merged into each."""
+
 
 class Installable(msgspec.Struct, frozen=True, kw_only=True):
     """What a bundle installs."""
@@ -115,6 +118,14 @@ def _csv_schema() -> Mapping[str, Any]:
     return root_schema(CLUSTER_SERVICE_VERSIONS)
 
 
+def too_many_deployments(csv: ClusterServiceVersion) -> str:
+    """Why the version has too many Deployments; empty if it has not."""
+    details = csv.spec.install.spec
+    if details is None or len(details.deployments) <= MAX_DEPLOYMENTS:
+        return ""
+    return f"it has more than {MAX_DEPLOYMENTS} Deployments"
+
+
 def repeated_deployments(csv: ClusterServiceVersion) -> list[str]:
     """The names that several Deployments have: each would undo what the other one is."""
     details = csv.spec.install.spec
@@ -140,6 +151,10 @@ def _other_strategy(_bundle: Bundle, found: Installable) -> str:
     if install.strategy == "deployment" and install.spec is not None:
         return ""
     return f"its install strategy {install.strategy!r} is not `deployment`"
+
+
+def _many_deployments(_bundle: Bundle, found: Installable) -> str:
+    return too_many_deployments(found.typed)
 
 
 def _repeated_names(_bundle: Bundle, found: Installable) -> str:
@@ -219,6 +234,7 @@ RULES = (
     _other_name,
     _other_version,
     _other_strategy,
+    _many_deployments,
     _repeated_names,
     _definitions_not_owned,
     _platform_definition,

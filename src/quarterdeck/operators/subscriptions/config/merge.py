@@ -33,9 +33,9 @@ from quarterdeck.operators.subscriptions.config.rules import (
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 TEMPLATE = "spec.template.metadata"
-MAX_ITEMS = 50_000
-"""The most variables, sources and mounts that a config adds to the containers of a Deployment: more
-than the API server accepts in one. Each container gets them, so a small config can become huge."""
+MAX_ITEMS = 5_000
+"""The most variables, sources and mounts that a config adds to the containers of a Deployment. Each
+container gets them, so a small config can become huge."""
 
 
 class MergedDeployment(msgspec.Struct, frozen=True, kw_only=True):

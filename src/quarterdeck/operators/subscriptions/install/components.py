@@ -10,7 +10,10 @@ from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, InstallPla
 from quarterdeck.controller import Objects
 from quarterdeck.controller.metadata import key_of
 from quarterdeck.kube import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
-from quarterdeck.operators.subscriptions.catalog.installable import repeated_deployments
+from quarterdeck.operators.subscriptions.catalog.installable import (
+    repeated_deployments,
+    too_many_deployments,
+)
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault
 from quarterdeck.operators.subscriptions.install.desired import named_deployments
 from quarterdeck.operators.subscriptions.install.needs import Needs
@@ -58,8 +61,10 @@ class Components:
             return None
         if isinstance(target, GroupFault):
             return PhaseResult(phase=Phase.FAILED, reason=target.reason, message=target.message)
+        message = too_many_deployments(csv)
         if repeated := repeated_deployments(csv):
             message = f"several Deployments have the name {', '.join(repeated)}; rename them"
+        if message:
             return PhaseResult(phase=Phase.FAILED, reason="InvalidInstallStrategy", message=message)
         missing = await self._needs.missing(csv)
         if missing is None:

@@ -66,9 +66,10 @@ class Deployer:
             self._settled[key] = inputs, live
             return [result_of(csv, one["metadata"]["name"], one) for one in live]
         self._settled.pop(key, None)
-        wanted = [
+        # One after the other: together, the merged ones can take very much memory.
+        wanted = (
             merged(one, config, variables, target.annotations) for one in named_deployments(csv)
-        ]
+        )
         results = await DeploymentApplier(csv, config, lookup, self._own, writers).apply(wanted)
         self._remember(csv, inputs, results)
         return results

@@ -4,7 +4,8 @@ A Deployment that a faulty entry matches keeps the spec that was last applied, w
 edits of it are undone. If it does not exist it is not created. Other Deployments go on.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, ConfigEntry
@@ -39,10 +40,13 @@ class DeploymentApplier:
         self._own = own.deployments
         self._deployments = writers.deployments
 
-    async def apply(self, wanted: Sequence[MergedDeployment]) -> list[DeploymentResult]:
+    async def apply(self, wanted: Iterable[MergedDeployment]) -> list[DeploymentResult]:
         """Apply these Deployments, and delete those of before."""
-        results = [await self._apply(one) for one in wanted]
-        names = [Key(self._csv.metadata.namespace, one.name) for one in wanted]
+        results = []
+        for one in wanted:
+            results.append(await self._apply(one))
+            await asyncio.sleep(0)  # A merge can take a while, and a faulty one waits for nothing.
+        names = [Key(self._csv.metadata.namespace, one.name) for one in results]
         await prune(self._own, self._csv, names)
         return results
 

@@ -12,6 +12,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     Permissions,
 )
 from quarterdeck.controller.metadata import owned_by
+from quarterdeck.operators.subscriptions.catalog.installable import MAX_DEPLOYMENTS
 from quarterdeck.operators.subscriptions.config.merge import MergedDeployment
 from quarterdeck.operators.subscriptions.groups import Target
 from quarterdeck.operators.subscriptions.install.applied import with_record
@@ -37,8 +38,8 @@ class Roles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def named_deployments(csv: ClusterServiceVersion) -> tuple[NamedDeployment, ...]:
-    """The Deployments of a ClusterServiceVersion."""
-    return csv.spec.install.spec.deployments if csv.spec.install.spec else ()
+    """The Deployments of a ClusterServiceVersion, up to the limit; with more, none is applied."""
+    return csv.spec.install.spec.deployments[:MAX_DEPLOYMENTS] if csv.spec.install.spec else ()
 
 
 def desired_accounts(csv: ClusterServiceVersion) -> list[Object]:
