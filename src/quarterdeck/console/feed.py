@@ -85,14 +85,17 @@ class Feed:
         Raises what keeps the page from being rendered.
         """
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
-        if self._task is None or self._task.done():
-            self._fault, self._ready = None, asyncio.Event()
-            self._task = asyncio.create_task(self._run(self._ready), name="console feed")
-        await self._ready.wait()
-        if self._fault is not None:
-            raise self._fault
+        # A viewer from now on: another one that leaves does not end the task.
         self._viewers.add(queue)
         try:
+            if self._task is None or self._task.done():
+                self._fault, self._ready = None, asyncio.Event()
+                self._task = asyncio.create_task(self._run(self._ready), name="console feed")
+            await self._ready.wait()
+            if self._fault is not None:
+                raise self._fault
+            while not queue.empty():
+                queue.get_nowait()  # the whole page has it
             if seen != self._state:
                 whole = message(updates({}, self._fragments), self._state, "whole")
                 queue.put_nowait(whole)

@@ -12,9 +12,10 @@ from markupsafe import Markup, escape
 
 from quarterdeck.api.meta import PODS, Object
 from quarterdeck.console.account import Account
+from quarterdeck.console.rights import Action
 from quarterdeck.console.viewers import end_updates
 from quarterdeck.controller.tasks import guarded
-from quarterdeck.kube import KubeError
+from quarterdeck.kube import KubeError, Unauthorized
 from quarterdeck.log import NORMAL, get_logger
 from quarterdeck.terminal import visible
 
@@ -112,6 +113,8 @@ class LogTail:
         self._namespace = namespace
         self._selector = selector
         self._container = container
+        self.reading = Action(verb="get", resource=PODS, namespace=namespace, subresource="log")
+        """What one has to be allowed to do to see it."""
         self.lines: deque[LogLine] = deque(maxlen=KEPT)
         self._viewers: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -163,7 +166,8 @@ class LogTail:
                     end_updates(queue)
 
     async def _follow_all(self, followed: dict[str, asyncio.Task[None]]) -> None:
-        while True:
+        # The API server does not end a log that it sends when the right is revoked.
+        while await self._may_read():
             with contextlib.suppress(KubeError):
                 for pod in await self._pods():
                     if pod not in followed or followed[pod].done():
@@ -172,6 +176,15 @@ class LogTail:
                             self._follow(pod, again=again), name=f"console log of {pod}"
                         )
             await asyncio.sleep(LOOK_PERIOD)
+
+    async def _may_read(self) -> bool:
+        """Whether the log may be read; an outage does not change that."""
+        try:
+            return (await self._account.may(self.reading)).allowed
+        except Unauthorized:
+            return False
+        except KubeError:
+            return True
 
     async def _follow(self, pod: str, *, again: bool) -> None:
         query = {"container": self._container, "timestamps": "true", "follow": "true"}

@@ -1,85 +1,113 @@
-"""What runs behind live pages: a cancellation that nobody asked for ends none of it unnoticed."""
+"""The feed of a page: who looks gets the page as it is, and each change, whoever else leaves."""
 
 import asyncio
-from typing import NoReturn
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
 
-import pytest
-
-from quarterdeck.console.account import Account
-from quarterdeck.console.app import _every
 from quarterdeck.console.feed import Feed, Fragments
-from quarterdeck.console.log_tail import LogTail
-from quarterdeck.controller.tasks import TaskEnded
-from quarterdeck.kube import Client, Connection
+from quarterdeck.kube import KubeError
+from quarterdeck.testing.waiting import eventually_async
+
+LIMIT = 10.0
 
 
-@pytest.fixture
-def account() -> Account:
-    """An account whose API server nobody asks."""
-    return Account(Client(Connection(server="http://127.0.0.1:1", tls=None)), "somebody")
+class Page:
+    """A page whose text a test sets; it can fail, and it can take long."""
+
+    def __init__(self) -> None:
+        self.text = "one"
+        self.fault: Exception | None = None
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.changed: Callable[[], None] = lambda: None
+        account: Any = SimpleNamespace(holding=self._holding)
+        self.feed = Feed(account, (), self._fragments)
+
+    @contextlib.asynccontextmanager
+    async def _holding(self, _selections: Any, changed: Callable[[], None]) -> AsyncIterator[None]:
+        self.changed = changed
+        yield
+
+    async def _fragments(self) -> Fragments:
+        await self.may_go_on.wait()
+        if self.fault is not None:
+            raise self.fault
+        return {"text": self.text}
+
+    def set(self, text: str) -> None:
+        self.text = text
+        self.changed()
 
 
-async def leaked() -> NoReturn:
-    """What comes from a future that was cancelled elsewhere."""
-    future: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
-    future.cancel()
-    await future
-    raise AssertionError
+async def _next(queue: "asyncio.Queue[bytes | None]") -> bytes:
+    async with asyncio.timeout(LIMIT):
+        return await queue.get() or b""
 
 
-async def test_the_clean_up_goes_on() -> None:
-    """Or sessions would never end."""
-    calls = 0
-    again = asyncio.Event()
-
-    async def work() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            await leaked()
-        again.set()
-
-    cleaning = asyncio.create_task(_every(0.0, work))
-    await asyncio.wait_for(again.wait(), 60)
-    cleaning.cancel()
+def _runs(page: Page) -> bool | None:
+    return None if page.feed._task is None else not page.feed._task.done()
 
 
-@pytest.mark.parametrize("renders_before", [0, 1])
-async def test_a_page_that_ends_by_itself_ends_for_its_viewers(
-    account: Account, renders_before: int
-) -> None:
-    """They connect again; the page would stay as it is for ever."""
-    renders = 0
-
-    async def make() -> Fragments:
-        nonlocal renders
-        renders += 1
-        return {"row": "text"} if renders <= renders_before else await leaked()
-
-    feed = Feed(account, (), make)
-
-    async def view() -> None:
-        async with feed.viewing("") as updates:
-            assert await updates.get() is not None
-            feed._changed.set()
-            assert await updates.get() is None
-
-    if renders_before:
-        await asyncio.wait_for(view(), 60)
-    else:
-        with pytest.raises(TaskEnded):
-            await asyncio.wait_for(view(), 60)
+async def test_a_viewer_gets_the_page_once_and_then_its_changes() -> None:
+    page = Page()
+    async with page.feed.viewing("") as first:
+        assert b"event: whole" in await _next(first)
+        page.set("two")
+        changed = await _next(first)
+        assert b"event: update" in changed
+        assert b"two" in changed
+        async with page.feed.viewing("") as second:
+            assert b"two" in await _next(second)
+            page.set("three")
+            assert await _next(second) == await _next(first)
+    assert page.feed._task is None
 
 
-async def test_a_log_that_ends_by_itself_ends_for_its_viewers(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tail = LogTail(account, "default", "app=a", "a")
-    monkeypatch.setattr(tail, "_pods", leaked)
+async def test_who_leaves_late_does_not_end_the_updates_of_who_comes() -> None:
+    page = Page()
+    leaves = asyncio.Event()
 
-    async def view() -> None:
-        async with tail.viewing() as lines:
-            assert await lines.get() is not None
-            assert await lines.get() is None
+    async def slow() -> None:
+        async with page.feed.viewing("") as queue:
+            await _next(queue)
+            page.fault = KubeError("an outage")
+            page.changed()
+            assert await _next(queue) == b""  # its updates have ended
+            await leaves.wait()
 
-    await asyncio.wait_for(view(), 60)
+    async def other() -> list[bytes]:
+        async with page.feed.viewing("") as queue:
+            whole = await _next(queue)
+            page.set("two")
+            return [whole, await _next(queue)]
+
+    leaving = asyncio.create_task(slow())
+    await eventually_async(lambda: _runs(page) is False, "the end of the first task")
+    page.fault = None
+    page.may_go_on.clear()
+    coming = asyncio.create_task(other())
+    await eventually_async(lambda: _runs(page), "the second task")
+    leaves.set()
+    await leaving
+    page.may_go_on.set()
+    async with asyncio.timeout(LIMIT):
+        whole, changed = await coming
+    assert b"one" in whole
+    assert b"two" in changed
+
+
+async def test_a_page_that_cannot_be_made_is_told_and_made_again() -> None:
+    page = Page()
+    page.fault = KubeError("an outage")
+    told = ""
+    try:
+        async with page.feed.viewing(""):
+            pass
+    except KubeError as error:
+        told = str(error)
+    assert told == "an outage"
+    page.fault = None
+    async with page.feed.viewing("") as queue:
+        assert b"one" in await _next(queue)

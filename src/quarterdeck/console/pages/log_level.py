@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
-from quarterdeck.api.meta import PODS, Key, Object
+from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS, LogLevel
 from quarterdeck.api.times import parse_duration
 from quarterdeck.console.account import Account, Selected, Unreadable
@@ -72,7 +72,7 @@ def routes() -> list[web.RouteDef]:
     return [
         *live_routes("/log-level", _page),
         web.post("/log-level", _set),
-        web.get("/live/log-level/log", _log),
+        web.get("/live/log-level/log", _log, allow_head=False),
     ]
 
 
@@ -84,7 +84,7 @@ async def _page(request: web.Request) -> LivePage:
         may = await rights(
             account,
             change=Action(verb="patch", resource=CONFIGS, name="cluster"),
-            read=Action(verb="get", resource=PODS, namespace=LOG_NAMESPACE, subresource="log"),
+            read=log_of(account).reading,
         )
         lines = []
         if may["read"].allowed:
@@ -174,9 +174,8 @@ async def _set(request: web.Request) -> web.StreamResponse:
 
 async def _log(request: web.Request) -> web.StreamResponse:
     session = request[SESSION]
-    right = await session.account.may(
-        Action(verb="get", resource=PODS, namespace=LOG_NAMESPACE, subresource="log")
-    )
+    tail = log_of(session.account)
+    right = await session.account.may(tail.reading)
     if not right.allowed:
         raise web.HTTPForbidden(text=right.reason)
-    return await stream(request, log_of(session.account).viewing())
+    return await stream(request, tail.viewing())
