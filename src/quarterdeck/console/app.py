@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from quarterdeck.console.account import Unanswered, Unreadable, who_is
-from quarterdeck.console.connections import Connections
+from quarterdeck.console.connections import Connections, server_log
 from quarterdeck.console.login import arrival_of, log_in_routes
 from quarterdeck.console.pages import (
     baremetal,
@@ -205,6 +205,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error_page(request, status, title, error.message or str(error))
     except KubeError as error:
         return error_page(request, 503, TITLES[503], str(error))
+    except ConnectionError:
+        raise  # the browser is gone
     except Exception:
         # A fault of ours: the log has it, the page does not.
         log.exception("page failed", path=request.path)
@@ -249,7 +251,8 @@ async def _with_session(request: web.Request, handler: Handler) -> web.StreamRes
     if SESSION not in request and not request.path.startswith(OPEN_PATHS):
         if request.match_info.http_exception is not None:
             return await handler(request)
-        if request.method != "GET" or request.path.startswith("/live/"):
+        # A page whose stream has ended asks by HEAD whether to log in again.
+        if request.method not in ("GET", "HEAD") or request.path.startswith("/live/"):
             raise web.HTTPForbidden(text="Your session has ended. Log in again.")
         target = safe_next(request.path_qs)
         return see("/login" if target == "/" else f"/login?next={target.replace('&', '%26')}")
@@ -277,6 +280,8 @@ async def serving(console: Console, ssl_context: Any = None) -> AsyncIterator[tu
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=server_log(),
+        auto_decompress=False,
         shutdown_timeout=1.0,
         keepalive_timeout=KEEP_ALIVE,
     )

@@ -1,12 +1,17 @@
-"""Limits the connections to the console: how many there are, and how long one may take to ask.
+"""Limits the connections to the console: how many there are, and how long one may take.
 
 The HTTP server reads what comes, and waits for the rest for ever. A client that sends a byte now
-and then would hold its connection, so each request has to be there within a while.
+and then would hold its connection, so each request has to be there within a while. So would one
+that reads no answers.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import cast
+
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import RequestPayloadError
 
 from quarterdeck.log import get_logger
 
@@ -18,6 +23,29 @@ FIRST_BYTE_TIMEOUT = 75.0
 """Seconds after which a new connection without a request is closed."""
 HEAD_TIMEOUT = 15.0
 """Seconds from the first byte of a request to the end of its head."""
+READ_TIMEOUT = 30.0
+"""Seconds for which a client may not read what it is sent."""
+
+
+class _OurFaults(logging.Filter):
+    """Passes the faults of the console, but not those of requests that cannot be read.
+
+    Anybody can send such requests. Their lines would fill the log, and can have a token.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        fault = record.exc_info[1] if record.exc_info else None
+        if isinstance(fault, (HttpProcessingError, RequestPayloadError, ConnectionError)):
+            log.v(4).info("a request cannot be read", fault=type(fault).__name__)
+            return False
+        return True
+
+
+def server_log() -> logging.Logger:
+    """The log of the HTTP server."""
+    made = logging.getLogger("quarterdeck.console.http")
+    made.filters = [_OurFaults()]
+    return made
 
 
 class Connections:
@@ -68,6 +96,7 @@ class _Connection(asyncio.Protocol):
         self._inner = inner
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._not_read: asyncio.TimerHandle | None = None
         self._answering = False
         self._in_head = False
 
@@ -102,16 +131,27 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count one less."""
         self._stop_waiting()
+        self._is_read()
         self._connections.remove(self._transport)
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Give the client a while to read what it was sent."""
+        self._is_read()
+        if self._transport is not None:
+            loop = asyncio.get_running_loop()
+            self._not_read = loop.call_later(READ_TIMEOUT, self._transport.abort)
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """It has read."""
+        self._is_read()
         self._inner.resume_writing()
+
+    def _is_read(self) -> None:
+        if self._not_read is not None:
+            self._not_read.cancel()
+            self._not_read = None
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()

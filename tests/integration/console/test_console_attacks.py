@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -139,39 +140,93 @@ def user_sees(user: HttpUser) -> bool:
         return False
 
 
+ASKED = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+SENT_FORM = b"POST /login" + ASKED + b"Content-Type: application/x-www-form-urlencoded\r\n"
+
+
 @pytest.mark.parametrize(
     "sent",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\n\r\n",
+        b"GET /login HTTP/1.1\r\nHost : localhost\r\n\r\n",
         b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        b"GET http://localhost/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        b"GET //evil.test/%2f.." + ASKED + b"\r\n",
         b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000 + b"\r\n\r\n",
-        b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: 1\x00\r\n\r\n",
-        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-        b"POST /login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
-        b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"GET /" + ASKED + b"X: " + b"a" * 20000 + b"\r\n\r\n",
+        b"GET /login" + ASKED + b"Cookie: a=" + b"b" * 60000 + b"\r\n\r\n",
+        b"GET /login" + ASKED + b"X: y\r\n" * 2000 + b"\r\n",
+        b"GET /login" + ASKED + b"X: a\r\n b\r\n\r\n",
+        b"GET /" + b"a" * 20000 + ASKED + b"\r\n",
+        b"GET /\xff\xfe" + ASKED + b"\r\n",
+        b"GET /" + ASKED + b"X-A: 1\x00\r\n\r\n",
+        SENT_FORM + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        b"GET / HTTP/1.1\r\n\r\n",
+        SENT_FORM + b"Transfer-Encoding: xchunked\r\nContent-Length: 3\r\n\r\na=b",
+        SENT_FORM + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\na=bc",
+        SENT_FORM + b"Content-Length: +3\r\n\r\na=b",
+        SENT_FORM + b"Content-Length: -1\r\n\r\n",
+        SENT_FORM + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        SENT_FORM + b"Transfer-Encoding: chunked\r\n\r\n3\r\na=b\r\n0\r\nHost: evil.test\r\n\r\n",
+        SENT_FORM + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\na=b",
+        SENT_FORM + b"Content-Encoding: br\r\nContent-Length: 3\r\n\r\na=b",
+        SENT_FORM + b"Expect: nonsense\r\nContent-Length: 3\r\n\r\na=b",
+        b"BREW /" + ASKED + b"\r\n",
+        b"HEAD /live/overview" + ASKED + b"\r\n",
+        b"GET /" + ASKED + b"Upgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"OPTIONS *" + ASKED + b"\r\n",
+        b"GET /static/x/../../../etc/passwd" + ASKED + b"\r\n",
+        b"GET /static/x/%2e%2e%2fconsole.js" + ASKED + b"\r\n",
     ],
 )
 def test_a_request_that_is_none_is_refused(bare: ConsoleServer, sent: bytes) -> None:
     with closing(connected(bare)) as one:
         one.sendall(sent)
+        answer = _rest(one)
+    lines = answer.split(b"\r\n")
+    assert lines[0].startswith(b"HTTP/1."), answer
+    assert lines[0].split()[1][:1] in (b"3", b"4"), answer[:200]
+    assert b"evil.test" not in b"".join(line for line in lines if line.startswith(b"Location"))
+    assert b"Traceback" not in answer
+
+
+def test_a_request_that_cannot_be_read_is_in_no_log(
+    bare: ConsoleServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for sent in (
+        b"GET /" + ASKED + b"Authorization: Bearer of-somebody\x01\r\n\r\n",
+        b"GET /of-somebody\xff" + ASKED + b"\r\n",
+        SENT_FORM + b"Content-Length: of-somebody\r\n\r\n",
+        SENT_FORM + b"Content-Encoding: gzip\r\nContent-Length: 11\r\n\r\nof-somebody",
+    ):
+        with closing(connected(bare)) as one:
+            one.sendall(sent)
+            assert _rest(one).startswith(b"HTTP/1."), sent
+    with closing(connected(bare)) as one:
+        one.sendall(SENT_FORM + b"Content-Length: 100\r\n\r\ntoken=of-somebody")
         one.shutdown(socket.SHUT_WR)
+        assert _rest(one) == b""
+    assert not caplog.records
+
+
+def test_requests_that_come_at_once_are_answered_in_their_order(bare: ConsoleServer) -> None:
+    with closing(connected(bare)) as one:
+        paths = (b"/healthz", b"/nowhere", b"/login", b"/")
+        one.sendall(
+            b"".join(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path for path in paths)
+            + b"GET /healthz"
+            + ASKED
+            + b"\r\n"
+        )
         answer = b""
         while part := _rest(one):
             answer += part
-    lines = answer.split(b"\r\n")
-    # A connection that is closed without a word is an answer too.
-    assert not answer or lines[0].split()[1][:1] in (b"3", b"4"), answer[:200]
-    assert b"evil.test" not in b"".join(line for line in lines if line.startswith(b"Location"))
-    assert b"Traceback" not in answer
+    statuses = re.findall(rb"HTTP/1.1 (\d+) ", answer)
+    assert statuses == [b"200", b"404", b"200", b"303", b"200"]
 
 
 @pytest.mark.parametrize("value", ["/%0d%0aSet-Cookie:%20a=b", "/operators/x%0aX-Evil:%201"])

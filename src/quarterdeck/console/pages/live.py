@@ -17,8 +17,6 @@ HEARTBEAT = 15.0
 MAX_SEEN = 64
 MAX_STREAMS = 50
 """The most streams of one session at a time."""
-WRITE_TIMEOUT = 30.0
-"""Seconds after which a browser that does not read is given up."""
 
 
 MakePage = Callable[[web.Request], Awaitable[LivePage]]
@@ -34,7 +32,7 @@ def live_routes(path: str, make: MakePage) -> list[web.RouteDef]:
     async def live(request: web.Request) -> web.StreamResponse:
         return await follow(request, await make(request))
 
-    return [web.get(path, show), web.get(f"/live{path}", live)]
+    return [web.get(path, show), web.get(f"/live{path}", live, allow_head=False)]
 
 
 async def follow(request: web.Request, page: LivePage) -> web.StreamResponse:
@@ -59,11 +57,7 @@ async def stream(
     try:
         async with viewing as queue:
             response = await _event_stream(request)
-            try:
-                await _send_all(response, queue, session)
-            except TimeoutError:
-                if request.transport is not None:
-                    request.transport.abort()
+            await _send_all(response, queue, session)
             return response
     finally:
         session.streams -= 1
@@ -84,7 +78,7 @@ async def _event_stream(request: web.Request) -> web.StreamResponse:
 async def _send_all(
     response: web.StreamResponse, queue: "asyncio.Queue[bytes | None]", session: Session
 ) -> None:
-    """Send what comes; `TimeoutError` if the browser does not read."""
+    """Send what comes, until the browser goes or is cut off."""
     ended = asyncio.create_task(session.ended.wait())
     waiting: asyncio.Task[bytes | None] | None = None
     try:
@@ -97,21 +91,16 @@ async def _send_all(
                 data, waiting = waiting.result(), None
                 if data is None:
                     return
-                await _write(response, data)
+                await response.write(data)
             elif not ended.done():
-                await _write(response, b": still here\n\n")
-        await _write(response, b"event: ended\ndata: {}\n\n")
+                await response.write(b": still here\n\n")
+        await response.write(b"event: ended\ndata: {}\n\n")
     except ConnectionResetError:
         return
     finally:
         ended.cancel()
         if waiting is not None:
             waiting.cancel()
-
-
-async def _write(response: web.StreamResponse, data: bytes) -> None:
-    async with asyncio.timeout(WRITE_TIMEOUT):
-        await response.write(data)
 
 
 def _feed(account: Account, page: LivePage) -> Feed:

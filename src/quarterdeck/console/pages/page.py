@@ -127,12 +127,16 @@ def error_page(
 
 
 async def body_of(request: web.Request) -> bytes:
-    """The body of a request, which has to come within a while."""
+    """The body of a request, which has to come within a while, and as it is."""
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise web.HTTPUnsupportedMediaType(text="Send the form without compression.")
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="Send the form again.") from None
+    except (web.RequestPayloadError, ConnectionError):
+        raise web.HTTPBadRequest(text="The form did not come whole; send it again.") from None
 
 
 async def form_of(request: web.Request) -> dict[str, str]:
