@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.console_objects import conditions, operator, written
 
 from quarterdeck.api.meta import Object
@@ -119,6 +121,29 @@ def test_a_change_whose_time_is_ahead_of_our_clock_is_one_entry() -> None:
     found = condition_history(health_of(after).conditions, changes)
     degraded = [(one.at, one.before, one.after) for one in found if one.type == "Degraded"]
     assert degraded == [(NOW, "False", "True")]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=1, max_size=8))
+def test_each_change_that_was_seen_is_one_entry_whatever_the_clocks(
+    reports: list[tuple[bool, int]],
+) -> None:
+    """The operator's clock, which its conditions have, is up to three seconds off ours."""
+    before, seen, told = operator("x", conditions()), [], format_time(NOW - MINUTE)
+    for number, (degraded, skew) in enumerate(reports):
+        now = NOW + number * MINUTE
+        status = str(degraded)
+        if status != health_of(before).status("Degraded"):
+            told = format_time(now + timedelta(seconds=skew))
+        after = operator("x", conditions(degraded=status, lastTransitionTime=told))
+        seen = [*condition_changes(before, after, now), *seen]
+        before = after
+    found = condition_history(health_of(before).conditions, seen)
+    degraded_ones = [one for one in found if one.type == "Degraded"]
+    if seen:
+        assert [one.after for one in degraded_ones] == [one.after for one in seen]
+        assert all(one.seen for one in degraded_ones)
+    else:
+        assert [one.seen for one in degraded_ones] == [False]
 
 
 def test_the_history_has_an_end() -> None:
