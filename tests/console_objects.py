@@ -32,13 +32,20 @@ def conditions(
     progressing: str = "False",
     degraded: str = "False",
     message: str = "",
+    why: str = "AsExpected",
     **more: str,
 ) -> list[Object]:
-    """The conditions that every operator has."""
+    """The conditions that every operator has; `why` is the reason of what is not as expected."""
+
+    def made(kind: str, status: str, expected: str) -> Object:
+        text = message if kind == "Available" or status == "True" else ""
+        reason = "AsExpected" if status == expected else why
+        return condition(kind, status, text, reason=reason, **more)
+
     return [
-        condition("Available", available, message, **more),
-        condition("Progressing", progressing, message if progressing == "True" else "", **more),
-        condition("Degraded", degraded, message if degraded == "True" else "", **more),
+        made("Available", available, "True"),
+        made("Progressing", progressing, "False"),
+        made("Degraded", degraded, "False"),
         condition("Upgradeable", "True", "", **more),
     ]
 
@@ -70,6 +77,7 @@ def cluster_operators() -> list[Object]:
             "ingress",
             conditions(
                 available="False",
+                why="RouterUnavailable",
                 message="RouterAvailable: 0 of 2 router pods are ready: the last one exited with "
                 "1 (bind 0.0.0.0:8080: address in use)",
             ),
@@ -88,6 +96,7 @@ def cluster_operators() -> list[Object]:
             "operator-lifecycle-manager",
             conditions(
                 progressing="True",
+                why="SubscriptionsUpgrade",
                 message="3 of 14 subscriptions upgrade: etcd 0.9.2 to 0.9.4, keda 2.17.0 to 2.18.0",
             ),
         ),

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from quarterdeck.console.account import Unanswered, Unreadable, who_is
-from quarterdeck.console.connections import Connections, server_log
+from quarterdeck.console.connections import HEAD_TIMEOUT, Connections, server_log
 from quarterdeck.console.login import arrival_of, log_in_routes
 from quarterdeck.console.pages import (
     baremetal,
@@ -286,13 +286,17 @@ async def serving(console: Console, ssl_context: Any = None) -> AsyncIterator[tu
         keepalive_timeout=KEEP_ALIVE,
     )
     await runner.setup()
+    if runner.server is None:
+        raise RuntimeError("the HTTP server is not set up")
+    app[CONNECTIONS].append(connections := Connections(runner.server))
     try:
-        if runner.server is None:
-            raise RuntimeError("the HTTP server is not set up")
-        app[CONNECTIONS].append(connections := Connections(runner.server))
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            connections, settings.address, settings.port, ssl=ssl_context
+            connections,
+            settings.address,
+            settings.port,
+            ssl=ssl_context,
+            ssl_handshake_timeout=HEAD_TIMEOUT if ssl_context else None,
         )
         try:
             address: tuple[str, int] = server.sockets[0].getsockname()[:2]
@@ -301,3 +305,4 @@ async def serving(console: Console, ssl_context: Any = None) -> AsyncIterator[tu
             server.close()
     finally:
         await runner.cleanup()
+        await connections.end()

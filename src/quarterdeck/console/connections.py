@@ -53,7 +53,8 @@ class Connections:
 
     def __init__(self, make: Callable[[], asyncio.BaseProtocol]) -> None:
         self._make = make
-        self._open: dict[asyncio.BaseTransport, _Connection] = {}
+        self._open: dict[asyncio.Transport, _Connection] = {}
+        self._ended = False
 
     def __call__(self) -> asyncio.Protocol:
         """A protocol for a new connection."""
@@ -63,18 +64,28 @@ class Connections:
         """How many connections there are."""
         return len(self._open)
 
-    def began(self, transport: asyncio.BaseTransport | None) -> None:
+    async def end(self) -> None:
+        """End all connections, also those whose clients do not read."""
+        self._ended = True
+        while self._open:
+            for transport in list(self._open):
+                transport.abort()
+            await asyncio.sleep(0)
+
+    def began(self, transport: asyncio.Transport | None) -> None:
         """The head of a request has come: from now on the pages decide how long it takes."""
         if transport is not None and (found := self._open.get(transport)) is not None:
             found.began()
 
-    def ended(self, transport: asyncio.BaseTransport | None) -> None:
+    def ended(self, transport: asyncio.Transport | None) -> None:
         """The request is answered."""
         if transport is not None and (found := self._open.get(transport)) is not None:
             found.ended()
 
-    def add(self, transport: asyncio.BaseTransport, connection: "_Connection") -> bool:
-        """Count a new connection; False if there are too many."""
+    def add(self, transport: asyncio.Transport, connection: "_Connection") -> bool:
+        """Count a new connection; False if there are too many, or the console ends."""
+        if self._ended:
+            return False
         if len(self._open) >= MAX_CONNECTIONS:
             # Not for everybody to read: whoever floods the console would flood its log.
             log.v(4).info("too many connections, one is refused", connections=len(self._open))
@@ -82,7 +93,7 @@ class Connections:
         self._open[transport] = connection
         return True
 
-    def remove(self, transport: asyncio.BaseTransport | None) -> None:
+    def remove(self, transport: asyncio.Transport | None) -> None:
         """A connection has ended."""
         if transport is not None:
             self._open.pop(transport, None)
@@ -103,7 +114,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection, or refuse it."""
         self._transport = cast("asyncio.Transport", transport)
-        if not self._connections.add(transport, self):
+        if not self._connections.add(self._transport, self):
             self._transport.abort()
         self._inner.connection_made(transport)
         self._wait(FIRST_BYTE_TIMEOUT)

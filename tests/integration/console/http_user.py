@@ -1,7 +1,10 @@
 """A person with a browser that has no JavaScript and no manners: sends what a test says."""
 
 import http.client
+import json
 import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from html import unescape
 from http.cookies import SimpleCookie
 from typing import NamedTuple
@@ -72,3 +75,22 @@ class HttpUser:
     def csrf(self) -> str:
         """The CSRF token of the session."""
         return self.get("/log-level").hidden("csrf")
+
+
+@contextmanager
+def events(user: HttpUser, path: str) -> Iterator[http.client.HTTPResponse]:
+    """An open stream of events."""
+    connection = http.client.HTTPConnection("127.0.0.1", user.server.port, timeout=30)
+    cookie = "; ".join(f"{name}={value}" for name, value in user.cookies.items())
+    connection.request("GET", path, headers={"Cookie": cookie, "Host": user.host})
+    with closing(connection), connection.getresponse() as stream:
+        yield stream
+
+
+def next_update(stream: http.client.HTTPResponse) -> list[dict[str, str]]:
+    """The fragments of the next update."""
+    while line := stream.readline().decode():
+        if line.startswith("data: "):
+            found: list[dict[str, str]] = json.loads(line.removeprefix("data: "))
+            return found
+    raise AssertionError("the stream ended")

@@ -5,7 +5,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,17 +20,22 @@ from tests.console_objects import (
     OPERATOR,
     SCRIPT,
     SUBSCRIBED,
+    cluster_operators,
     conditions,
     operator,
+    publish_settings,
 )
 from tests.console_server import READ_ALL, ConsoleServer, put_with_status, send, user_token
+from tests.integration.console.http_user import HttpUser, events
 from tests.objects import container, pod
 
 from quarterdeck.api.meta import Object
 from quarterdeck.api.times import format_time
+from quarterdeck.console import log_tail, rights
 from quarterdeck.console.pages.log_level import LOG_NAMESPACE
 from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.testing.this_machine import ThisMachine
+from quarterdeck.testing.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +113,14 @@ def new_page(browser: Browser, console: ConsoleServer, administrator: Any) -> It
     assert not faults
 
 
+@pytest.fixture
+def visitors(filled: ControlPlane) -> Iterator[None]:
+    """Operators that a test adds are gone after it, also if it fails."""
+    yield
+    for name in ("console-visitor", "console-history"):
+        filled.requests().send("DELETE", f"{CONFIG}/clusteroperators/{name}")
+
+
 @pytest.fixture(scope="module")
 def reader_token(filled: ControlPlane) -> str:
     return user_token(filled.requests(), "onlooker", READ_ALL)
@@ -168,6 +183,19 @@ def test_every_page_is_accessible_and_fits_a_telephone_and_a_wide_screen(
     assert dark is (scheme == "dark")
 
 
+def test_pages_outside_of_the_navigation_are_accessible(
+    new_page: NewPage, console: ConsoleServer
+) -> None:
+    page = new_page()
+    for path in ("/operators/nowhere", console.link().removeprefix(console.url)):
+        page.set_viewport_size({"width": 1280, "height": 860})
+        page.goto(console.url + path)
+        expect(page.locator("h1")).to_be_visible()
+        assert Axe().run(page).violations_count == 0, path
+        page.set_viewport_size({"width": 360, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+
+
 def test_a_change_arrives_without_a_reload(new_page: NewPage, filled: ControlPlane) -> None:
     page = live(new_page())
     page.evaluate("window.kept = true")
@@ -188,7 +216,9 @@ def test_a_change_arrives_without_a_reload(new_page: NewPage, filled: ControlPla
     expect(row).to_contain_text("Available")
 
 
-def test_an_operator_that_comes_and_goes(new_page: NewPage, filled: ControlPlane) -> None:
+def test_an_operator_that_comes_and_goes(
+    new_page: NewPage, filled: ControlPlane, visitors: None
+) -> None:
     page = live(new_page())
     made = operator("console-visitor", conditions(message="just here"))
     put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", made)
@@ -198,7 +228,7 @@ def test_an_operator_that_comes_and_goes(new_page: NewPage, filled: ControlPlane
 
 
 def test_an_operator_that_went_while_nobody_told_the_browser(
-    new_page: NewPage, filled: ControlPlane
+    new_page: NewPage, filled: ControlPlane, visitors: None
 ) -> None:
     made = operator("console-visitor", conditions(message="just here"))
     put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", made)
@@ -283,6 +313,25 @@ def test_the_log_of_the_operator_is_followed(new_page: NewPage, operator_pod: st
     )
 
 
+def test_a_log_ends_with_the_right_to_read_it(
+    console: ConsoleServer,
+    filled: ControlPlane,
+    operator_pod: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rights, "RIGHT_LIFETIME", 0.2)
+    monkeypatch.setattr(log_tail, "LOOK_PERIOD", 0.2)
+    user = HttpUser(console)
+    user.log_in(user_token(filled.requests(), "log-reader", READ_ALL))
+    with events(user, "/live/log-level/log") as stream:
+        while b"event: lines" not in stream.readline():
+            pass
+        binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/console-log-reader"
+        send(filled.requests(), "DELETE", binding)
+        stream.read()  # it ends
+    assert user.get("/live/log-level/log").status == 403
+
+
 def test_an_update_is_started(new_page: NewPage, filled: ControlPlane) -> None:
     page = live(new_page("/release"))
     expect(page.locator("#graph svg")).to_be_visible()
@@ -322,8 +371,9 @@ def test_an_update_that_is_not_recommended_needs_its_risk_accepted(
 
 
 def test_the_page_of_an_operator_has_its_clock_its_writers_and_its_history(
-    new_page: NewPage, filled: ControlPlane
+    new_page: NewPage, filled: ControlPlane, visitors: None
 ) -> None:
+    publish_settings(filled.requests())  # they count for some minutes
     page = live(new_page("/operators/ingress"))
     life = page.locator("section", has_text="Sign of life")
     expect(life).to_contain_text("published by checker control-plane-0")
@@ -365,6 +415,7 @@ def test_access_logs_are_changed_after_a_preview(new_page: NewPage, filled: Cont
     expect(preview.locator(".add", has_text="type: Syslog")).to_be_visible()
     expect(preview.locator(".add", has_text="httpLogFormat")).to_be_visible()
     expect(preview.locator("pre.sample")).to_contain_text("200")
+    assert Axe().run(page).violations_count == 0
     before = found(filled, CONTROLLER)["spec"]["logging"]
     assert before["access"]["destination"]["type"] == "Container"  # nothing is written yet
     page.get_by_role("button", name="Apply").click()
@@ -451,9 +502,98 @@ def test_a_log_in_is_refused_and_then_succeeds(
     context.close()
 
 
-def test_without_javascript(new_page: NewPage, console: ConsoleServer) -> None:
+def test_a_page_continues_at_the_log_in_after_a_restart_of_the_console(
+    browser: Browser, console: ConsoleServer, reader_token: str
+) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(LIMIT)
+    page = context.new_page()
+    page.goto(f"{console.url}/login")
+    page.get_by_label("Your token").fill(reader_token)
+    page.get_by_role("button", name="Log in").click()
+    live(page)
+    page.clock.install()
+    page.evaluate("dispatchEvent(new Event('pagehide'))")  # the stream ends with the console
+
+    async def restart() -> None:
+        sessions = console.console.sessions
+        for session in [one for one in sessions if one.account.user.endswith(":onlooker")]:
+            sessions.end(session)
+
+    console.loop.call(restart())
+    page.evaluate("dispatchEvent(new Event('pageshow'))")
+    expect(page.locator("#live")).to_have_text("connecting")
+    page.clock.run_for(10_000)
+    expect(page.get_by_role("alert")).to_have_text("Your session has ended. Log in again.")
+    context.close()
+
+
+def refused_frame(page: Page, said: list[str]) -> bool:
+    page.wait_for_timeout(10)  # the lines of the console come meanwhile
+    return any("frame-ancestors 'none'" in one for one in said)
+
+
+@pytest.fixture
+def other_site(console: ConsoleServer) -> Iterator[str]:
+    """A page of another site, which shows the console in a frame and sends its forms."""
+    html = (
+        f'<iframe src="{console.url}/"></iframe>'
+        f'<form method="post" action="{console.url}/log-level">'
+        '<input name="level" value="TraceAll"><input name="for"><button>Win a prize</button></form>'
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_another_site_can_neither_frame_the_console_nor_use_its_forms(
+    browser: Browser,
+    console: ConsoleServer,
+    administrator: Any,
+    filled: ControlPlane,
+    other_site: str,
+) -> None:
+    context = browser.new_context(storage_state=administrator)
+    context.set_default_timeout(LIMIT)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda line: said.append(line.text))
+    page.goto(other_site)
+    eventually(lambda: refused_frame(page, said), "the frame is refused")
+    framed = page.frames[1]
+    assert "Quarterdeck" not in framed.content()
+    page.get_by_role("button", name="Win a prize").click()
+    expect(page.locator("h1")).to_have_text("This is not allowed")
+    config = found(filled, f"{OPERATOR}/v1alpha1/clusterversionoperators/cluster")
+    assert config["spec"]["operatorLogLevel"] != "TraceAll"
+    # In a page of the console, no script runs that is not a file of it.
+    page.goto(console.url)
+    page.evaluate(
+        "() => { const one = document.createElement('script');"
+        " one.textContent = 'window.owned = true'; document.body.append(one); }"
+    )
+    assert page.evaluate("window.owned") is None
+    context.close()
+
+
+def test_without_javascript(
+    new_page: NewPage, console: ConsoleServer, filled: ControlPlane
+) -> None:
     page = new_page(java_script_enabled=False)
-    expect(page.locator("#rows tr")).to_have_count(6)
+    for one in cluster_operators():
+        expect(page.locator(f"#row-{one['metadata']['name']}")).to_be_visible()
     expect(page.locator("#live")).to_be_hidden()
     page.get_by_role("link", name="stale").click()
     expect(page.locator("#rows tr:visible")).to_have_count(1)
@@ -467,6 +607,20 @@ def test_without_javascript(new_page: NewPage, console: ConsoleServer) -> None:
     page.get_by_label("For").select_option("")
     page.get_by_role("button", name="Set level").click()
     expect(page.locator(".notice")).to_have_text("The log level is Trace.")
+    page.goto(f"{console.url}/release")
+    page.get_by_label("0.3.0").check()
+    page.get_by_label("Update the whole cluster").check()
+    page.get_by_role("button", name="Start the update").click()
+    expect(page.locator(".notice")).to_contain_text("The update to 0.3.0 is requested")
+    page.goto(console.url + PAGES["ingress-controller"])
+    page.get_by_label("Destination").select_option("Container")
+    page.get_by_label("Format of the line").fill("%ci without a script")
+    page.get_by_role("button", name="Preview the change").click()
+    expect(page.locator("#preview pre.sample")).to_contain_text("without a script")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".notice")).to_contain_text("The access logs are changed")
+    access = found(filled, CONTROLLER)["spec"]["logging"]["access"]
+    assert access["httpLogFormat"] == "%ci without a script"
     for path in PAGES.values():
         page.goto(console.url + path)
         expect(page.locator("h1")).to_be_visible()

@@ -1,17 +1,14 @@
 """The console against a real API server, without a browser: who asks, who is refused."""
 
 import base64
-import http.client
 import io
-import json
 import os
 import signal
 import ssl
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,7 +29,7 @@ from tests.console_server import (
     send,
     user_token,
 )
-from tests.integration.console.http_user import HttpUser
+from tests.integration.console.http_user import HttpUser, events, next_update
 
 from quarterdeck.console import account, feed, rights
 from quarterdeck.console.limits import ATTEMPTS
@@ -99,8 +96,8 @@ def test_every_request_has_the_users_own_identity(
         assert writer.log_in(writer_token).status == 303
         for path in PAGES:
             reader.get(path)
-        with _events(named, reader, "/live/overview") as stream:
-            _next_update(stream)
+        with events(reader, "/live/overview") as stream:
+            next_update(stream)
         form = {"csrf": writer.csrf(), "level": "Debug", "for": ""}
         assert writer.post("/log-level", form).status == 303
 
@@ -486,36 +483,16 @@ def test_a_body_that_is_no_form_is_refused(
     assert 400 <= reader.send("POST", "/log-level", body, content_type).status < 500
 
 
-@contextmanager
-def _events(
-    console: ConsoleServer, user: HttpUser, path: str
-) -> Iterator[http.client.HTTPResponse]:
-    """An open stream of events."""
-    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=30)
-    cookie = "; ".join(f"{name}={value}" for name, value in user.cookies.items())
-    connection.request("GET", path, headers={"Cookie": cookie, "Host": user.host})
-    with closing(connection), connection.getresponse() as stream:
-        yield stream
-
-
-def _next_update(stream: http.client.HTTPResponse) -> list[dict[str, str]]:
-    while line := stream.readline().decode():
-        if line.startswith("data: "):
-            found: list[dict[str, str]] = json.loads(line.removeprefix("data: "))
-            return found
-    raise AssertionError("the stream ended")
-
-
 def test_a_change_of_one_operator_is_sent_as_one_row(
     console: ConsoleServer, reader: HttpUser, filled: ControlPlane
 ) -> None:
-    with _events(console, reader, "/live/overview") as stream:
-        first = {one["id"] for one in _next_update(stream)}
+    with events(reader, "/live/overview") as stream:
+        first = {one["id"] for one in next_update(stream)}
         assert {"row-ingress", "row-sample", "summary"} <= first
         message = "5 notes are kept as ConfigMaps"
         changed = operator("sample", conditions(message=message))
         put_with_status(filled.requests(), f"{CONFIG}/clusteroperators", changed)
-        update = _next_update(stream)
+        update = next_update(stream)
         assert [one["id"] for one in update] == ["row-sample"]
         assert message in update[0]["html"]
 
@@ -527,7 +504,7 @@ def test_many_viewers_cost_one_watch_for_each_kind(
     before = console.watches()
     with ExitStack() as stack:
         for _ in range(30):
-            _next_update(stack.enter_context(_events(console, reader, "/live/overview")))
+            next_update(stack.enter_context(events(reader, "/live/overview")))
         assert console.watches() == before
 
 
@@ -539,7 +516,7 @@ def test_the_pages_of_all_operators_share_one_watch_of_events(
     with ExitStack() as stack:
         for name in ("ingress", "dns", "sample", "machine-api"):
             path = f"/live/operators/{name}"
-            _next_update(stack.enter_context(_events(console, reader, path)))
+            next_update(stack.enter_context(events(reader, path)))
         assert console.watches() == before
 
 
@@ -568,8 +545,8 @@ def test_a_page_is_made_without_a_request_to_the_api_server(
 
 def test_a_live_page_ends_with_its_session(console: ConsoleServer, reader: HttpUser) -> None:
     csrf = reader.csrf()
-    with _events(console, reader, "/live/overview") as stream:
-        _next_update(stream)
+    with events(reader, "/live/overview") as stream:
+        next_update(stream)
         reader.post("/logout", {"csrf": csrf})
         rest = stream.read().decode()
     assert "event: ended" in rest
@@ -584,8 +561,8 @@ def test_what_was_revoked_is_not_shown_any_more(
     user.log_in(user_token(filled.requests(), "leaver", READ_ALL))
     assert "RouterAvailable" in user.get("/operators/ingress").text
     binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/console-leaver"
-    with _events(console, user, "/live/overview") as stream:
-        _next_update(stream)
+    with events(user, "/live/overview") as stream:
+        next_update(stream)
         send(filled.requests(), "DELETE", binding)
         stream.read()  # it ends
     answer = user.get("/")
@@ -613,7 +590,7 @@ def test_old_objects_are_not_shown_as_current(
 def test_a_session_has_a_limit_of_live_pages(console: ConsoleServer, reader: HttpUser) -> None:
     with ExitStack() as stack:
         for _ in range(MAX_STREAMS):
-            stack.enter_context(_events(console, reader, "/live/overview"))
+            stack.enter_context(events(reader, "/live/overview"))
         assert reader.get("/live/overview").status == 429
     assert reader.get("/").status == 200
 

@@ -27,3 +27,14 @@ async def test_who_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
         with socket.create_connection(server.sockets[0].getsockname()):
             await eventually_async(lambda: len(made) == 1, "the connection")
             await eventually_async(lambda: len(made) == 0, "it is cut off")
+
+
+async def test_the_end_waits_for_no_client() -> None:
+    made = Connections(_Talker)
+    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+    async with server:
+        with socket.create_connection(server.sockets[0].getsockname()):
+            await eventually_async(lambda: len(made) == 1, "the connection")
+            async with asyncio.timeout(10):
+                await made.end()
+            assert len(made) == 0

@@ -128,7 +128,8 @@ def test_each_change_that_was_seen_is_one_entry_whatever_the_clocks(
     reports: list[tuple[bool, int]],
 ) -> None:
     """The operator's clock, which its conditions have, is up to three seconds off ours."""
-    before, seen, told = operator("x", conditions()), [], format_time(NOW - MINUTE)
+    before, told = operator("x", conditions()), format_time(NOW - MINUTE)
+    seen: list[ConditionChange] = []
     for number, (degraded, skew) in enumerate(reports):
         now = NOW + number * MINUTE
         status = str(degraded)

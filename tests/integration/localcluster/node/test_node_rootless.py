@@ -5,11 +5,13 @@ make no user namespaces.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +59,10 @@ def test_an_ordinary_user_runs_the_cluster_and_its_operators(user: Ordinary) -> 
     try:
         shown = up.read_until("Ctrl-C stops all of it")
         assert "leading" in shown
+        link = re.search(r"http://localhost:\d+/link/\S+", shown)
+        assert link is not None, shown
+        with urllib.request.urlopen(link[0], timeout=LIMIT) as page:  # noqa: S310
+            assert "This link logs you in once" in page.read().decode()
         operators = user.local("kubectl", "get", "clusterversion,clusteroperators,pods", "-A")
         assert "version   0.1.0" in operators.stdout
         assert "staleness-this-machine" in operators.stdout
