@@ -73,6 +73,11 @@ class ClusterAccess:
         """Single requests to the API server, as administrator."""
         return Requests(self.setup.ports.kube_apiserver, self.layout.pki, user="admin")
 
+    def etcd_requests(self) -> Requests:
+        """Single requests to etcd, which speaks JSON too."""
+        ports, pki = self.setup.ports, self.layout.pki
+        return Requests(ports.etcd_client, pki, user="etcd-client", authority="etcd-ca")
+
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
         """Write a kubeconfig with a new client certificate for a user in these groups."""
         return issue_kubeconfig(self.setup, user, groups)

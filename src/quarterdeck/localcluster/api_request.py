@@ -1,14 +1,15 @@
 """Single requests to the cluster's components, for readiness checks and the first objects.
 
-It is small on purpose: one connection for one or several requests, and no retries. Operators use
+It is small on purpose: no retries, and no more than one connection that is kept. Operators use
 `quarterdeck.kube`.
 """
 
 import http.client
 import json
 import ssl
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ class ComponentResponse(msgspec.Struct, frozen=True):
 
 
 class Requests:
-    """Requests to one port, on loopback if no host is given, with one client certificate."""
+    """Requests to one port, on loopback if no host is given, with one client certificate.
+
+    The connection of a GET is kept for the next one: a new one costs more than the request.
+    """
 
     def __init__(
         self, port: int, pki: Path, *, user: str, authority: str = "ca", host: str = LOOPBACK
@@ -48,6 +52,8 @@ class Requests:
         self._tls = ssl.create_default_context(cafile=str(certificate_path(pki, authority)))
         self._tls.load_cert_chain(certificate_path(pki, user), key_path(pki, user))
         self._kept: http.client.HTTPSConnection | None = None
+        self._idle: list[http.client.HTTPSConnection] = []
+        weakref.finalize(self, _close, self._idle)
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -70,17 +76,37 @@ class Requests:
         timeout: float = 10,
     ) -> ComponentResponse:
         """Send one request, and return its response; OSError if nobody answers."""
-        connection = self._kept or self._connection(timeout)
+        headers = {"Content-Type": content_type, "Accept": accept}
+        request = (method, path, body, headers)
+        if method == "GET" and self._kept is None:
+            with suppress(IndexError, ConnectionError, ssl.SSLError):
+                # If the server has closed it meanwhile, a new one is used.
+                return self._exchange(self._idle.pop(), request, timeout)
+        return self._exchange(self._kept or self._connection(timeout), request, timeout)
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPSConnection,
+        request: tuple[str, str, bytes | None, dict[str, str]],
+        timeout: float,
+    ) -> ComponentResponse:
+        reusable = False
         try:
-            headers = {"Content-Type": content_type, "Accept": accept}
-            connection.request(method, path, body, headers)
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
+            connection.request(*request)
             response = connection.getresponse()
-            return ComponentResponse(response.status, response.read())
+            answer = ComponentResponse(response.status, response.read())
+            reusable = request[0] == "GET" and not response.will_close and not self._idle
+            return answer
         except http.client.HTTPException as error:
             raise ConnectionError(f"broken answer from port {self._port}: {error!r}") from error
         finally:
             if connection is not self._kept:
-                connection.close()
+                if reusable:
+                    self._idle.append(connection)
+                else:
+                    connection.close()
 
     def _connection(self, timeout: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
@@ -106,6 +132,11 @@ class Requests:
             raise LocalClusterError(
                 f"the API server refused {manifest['kind']} {name}: {_message(answer)}"
             )
+
+
+def _close(connections: list[http.client.HTTPSConnection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def _message(answer: ComponentResponse) -> str:

@@ -219,8 +219,7 @@ class ControlPlane(ClusterAccess):
         ports, pki = self.setup.ports, self.layout.pki
         match component:
             case "etcd":
-                etcd = Requests(ports.etcd_client, pki, user="etcd-client", authority="etcd-ca")
-                return etcd.ready("/readyz")
+                return self.etcd_requests().ready("/readyz")
             case "kube-apiserver":
                 return self.requests().ready("/readyz")
             case "kube-controller-manager":

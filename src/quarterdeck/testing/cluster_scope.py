@@ -1,152 +1,135 @@
-"""Lists cluster-scoped objects, and removes those that a test has added.
+"""Finds the cluster-scoped objects that a test has added, and removes them.
 
 Many of Quarterdeck's own kinds are singletons, so the next test would find an object that is left.
-Every kind that can be listed and deleted is included, also those of new definitions.
+Every kind is included, also those of new definitions.
 
-Namespaces are emptied here, because the controller manager does so only five seconds later.
+Namespaces are emptied here, because the controller manager does so only five seconds later, with
+some two hundred requests for each.
 """
 
 import json
 import time
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
-from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.localcluster.access import ClusterAccess
+from quarterdeck.testing.stored import Served, StoredObject, served, stored_keys
 
 _REMOVAL_TIMEOUT = 60.0
 _NAMESPACES = "/api/v1/namespaces"
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-# The API server creates and removes these itself, together with definitions.
-_LEFT_ALONE = frozenset({"apiservices", "componentstatuses", "ipaddresses"})
+# The API server creates and removes these itself, together with definitions and Services.
+_LEFT_ALONE = ("apiregistration.k8s.io/apiservices/", "ipaddresses/")
+
+_WORKLOADS = tuple(
+    f"{plural}/"
+    for plural in ("pods", "replicasets", "deployments", "statefulsets", "daemonsets", "jobs")
+)
 
 # Every namespace has these; deleted, they are restored.
 _RESTORED = ("/serviceaccounts/default", "/configmaps/kube-root-ca.crt")
 
 
-class ObjectInCollection(NamedTuple):
-    """One object, by its collection and its name."""
-
-    collection: str
-    name: str
+def snapshot(cluster: ClusterAccess) -> frozenset[str]:
+    """What the cluster stores now; `added` compares with it."""
+    return stored_keys(cluster.etcd_requests())
 
 
-def snapshot(requests: Requests) -> frozenset[ObjectInCollection]:
-    """All cluster-scoped objects now."""
-    with requests.connected():
-        return frozenset(
-            ObjectInCollection(collection, item["metadata"]["name"])
-            for collection in _collections(requests)
-            for item in _items(requests, collection, _METADATA_ONLY)
-        )
+def added(cluster: ClusterAccess, before: frozenset[str]) -> list[StoredObject]:
+    """The cluster-scoped objects that were not there before, in order."""
+    new = [key for key in snapshot(cluster) - before if not key.startswith(_LEFT_ALONE)]
+    if not new:
+        return []
+    kinds = served(cluster.requests())
+    collections = frozenset(kinds.cluster_scoped.values())
+    # An object of a definition that is being removed is found no more; it goes with that.
+    found = (kinds.find(key) for key in new)
+    return sorted(one for one in found if one is not None and one.collection in collections)
 
 
-def remove_added(requests: Requests, before: frozenset[ObjectInCollection]) -> None:
+def remove_added(cluster: ClusterAccess, before: frozenset[str]) -> None:
     """Delete the objects that were not there before, and return when they are gone."""
-    added = sorted(snapshot(requests) - before)
+    waiting = added(cluster, before)
+    removal = Removal(cluster)
     deadline = time.monotonic() + _REMOVAL_TIMEOUT
-    with requests.connected():
-        while added := [found for found in added if not _remove(requests, found)]:
+    with removal.requests.connected():
+        while waiting := [one for one in waiting if not removal.remove(one)]:
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"still there {_REMOVAL_TIMEOUT:.0f} s after its deletion: {added[0]}"
+                    f"still there {_REMOVAL_TIMEOUT:.0f} s after its deletion: {waiting[0]}"
                 )
             time.sleep(0.05)
 
 
-def _remove(requests: Requests, found: ObjectInCollection) -> bool:
-    """Try to delete an object; True if it is gone.
+class Removal:
+    """Deletes objects, whoever holds them by a finalizer."""
 
-    Finalizers are removed, because their controller was part of the test.
-    """
-    if found.collection == _NAMESPACES:
-        return _remove_namespace(requests, found.name)
-    path = f"{found.collection}/{found.name}"
-    answer = requests.send("DELETE", path)
-    if answer.status == 404:
-        return True
-    if answer.ok and answer.json().get("metadata", {}).get("finalizers"):
-        _patch_finalizers(requests, path)
-    return False
+    def __init__(self, cluster: ClusterAccess) -> None:
+        self.requests = cluster.requests()
+        self._etcd = cluster.etcd_requests()
+        self._served: Served | None = None
 
+    def remove(self, found: StoredObject) -> bool:
+        """Try to delete an object; True if it is gone.
 
-def _remove_namespace(requests: Requests, name: str) -> bool:
-    """Empty and delete a namespace; True if it is gone.
+        Finalizers are removed, because their controller was part of the test.
+        """
+        if found.collection == _NAMESPACES:
+            return self.remove_namespace(found.name)
+        return self._delete(found.path)
 
-    The controller manager must not do it: it begins five seconds later, and would continue in the
-    next namespace of this name. It ignores a namespace without finalizers; but what it has begun,
-    it ends.
-    """
-    path = f"{_NAMESPACES}/{name}"
-    answer = requests.send("GET", path)
-    if answer.status == 404:
-        return True
-    if "deletionTimestamp" in answer.json()["metadata"]:
-        _empty(requests, name)
+    def remove_namespace(self, name: str) -> bool:
+        """Empty and delete a namespace; True if it is gone.
+
+        The controller manager must not do it: it begins five seconds later, and would continue in
+        the next namespace of this name. It ignores a namespace without finalizers; but what it has
+        begun, it ends.
+        """
+        path = f"{_NAMESPACES}/{name}"
+        answer = self.requests.send("GET", path)
+        if answer.status == 404:
+            return True
+        if "deletionTimestamp" in answer.json()["metadata"]:
+            self._empty(name)
+            return False
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}}
+        self.requests.send("PUT", f"{path}/finalize", json.dumps(body).encode())
+        if self._empty(name, without=_RESTORED):
+            return False
+        self.requests.send("DELETE", path)  # From now on, nothing can be created in it.
+        self._empty(name)
+        self.requests.send("DELETE", path)
+        return self.requests.send("GET", path).status == 404
+
+    def has_workloads(self, namespace: str) -> bool:
+        """Whether there are pods in a namespace, or objects for which pods are created."""
+        return any(key.startswith(_WORKLOADS) for key in stored_keys(self._etcd, namespace))
+
+    def _empty(self, namespace: str, without: tuple[str, ...] = ()) -> int:
+        """Delete all objects in a namespace but some; how many there were."""
+        options = json.dumps({"gracePeriodSeconds": 1, "propagationPolicy": "Background"}).encode()
+        found = self._found(stored_keys(self._etcd, namespace))
+        # Events are many, and no event has a finalizer.
+        paths = {
+            one.collection if one.collection.endswith("/events") else one.path for one in found
+        }
+        wanted = sorted(path for path in paths if not path.endswith(without))
+        for path in wanted:
+            self._delete(path, options)
+        return len(wanted)
+
+    def _found(self, keys: Iterable[str]) -> list[StoredObject]:
+        """The objects of keys, but for those of kinds that are not served any more."""
+        keys = list(keys)
+        if self._served is None or not all(map(self._served.find, keys)):
+            self._served = served(self.requests)
+        return [one for one in map(self._served.find, keys) if one is not None]
+
+    def _delete(self, path: str, options: bytes | None = None) -> bool:
+        """Delete an object and remove its finalizers; True if it is gone."""
+        answer = self.requests.send("DELETE", path, options)
+        if answer.status == 404:
+            return True
+        if answer.ok and answer.json().get("metadata", {}).get("finalizers"):
+            patch = json.dumps({"metadata": {"finalizers": None}}).encode()
+            self.requests.send("PATCH", path, patch, "application/merge-patch+json")
         return False
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}}
-    requests.send("PUT", f"{path}/finalize", json.dumps(body).encode())
-    if _empty(requests, name, without=_RESTORED):
-        return False
-    requests.send("DELETE", path)  # From now on, nothing can be created in it.
-    _empty(requests, name)
-    requests.send("DELETE", path)
-    return requests.send("GET", path).status == 404
-
-
-def _empty(requests: Requests, namespace: str, without: tuple[str, ...] = ()) -> int:
-    """Delete all objects in a namespace but some; how many there were."""
-    options = json.dumps({"gracePeriodSeconds": 1, "propagationPolicy": "Background"}).encode()
-    found = 0
-    for collection in _collections(requests, namespace):
-        for item in _items(requests, collection, _METADATA_ONLY):
-            path = f"{collection}/{item['metadata']['name']}"
-            if path.endswith(without):
-                continue
-            found += 1
-            requests.send("DELETE", path, options)
-            if item["metadata"].get("finalizers"):
-                _patch_finalizers(requests, path)
-    return found
-
-
-def _patch_finalizers(requests: Requests, path: str) -> None:
-    patch = json.dumps({"metadata": {"finalizers": None}}).encode()
-    requests.send("PATCH", path, patch, "application/merge-patch+json")
-
-
-def _collections(requests: Requests, namespace: str = "") -> list[str]:
-    """The paths of all collections, cluster-scoped or of a namespace.
-
-    A kind is listed in the first version that has it, which is the preferred one.
-    """
-    scope = "Namespaced" if namespace else "Cluster"
-    within = f"/namespaces/{namespace}" if namespace else ""
-    found: dict[tuple[str, str], str] = {}
-    for root in ("/api", "/apis"):
-        for group in _items(requests, root, _DISCOVERY):
-            name = group["metadata"].get("name", "")
-            for version in group["versions"]:
-                base = "/".join(filter(None, (root, name, version["version"])))
-                # Null for a moment in a group with a new definition.
-                for resource in version.get("resources") or ():
-                    plural = resource["resource"]
-                    if (
-                        resource["scope"] == scope
-                        and {"list", "delete"} <= set(resource["verbs"] or ())
-                        and plural not in _LEFT_ALONE
-                    ):
-                        found.setdefault((name, plural), f"{base}{within}/{plural}")
-    return list(found.values())
-
-
-def _items(requests: Requests, path: str, accept: str) -> list[Any]:
-    answer = requests.send("GET", path, accept=accept)
-    deadline = time.monotonic() + _REMOVAL_TIMEOUT
-    while answer.status == 429 and time.monotonic() < deadline:
-        # The storage of a new definition is not ready yet.
-        time.sleep(0.1)
-        answer = requests.send("GET", path, accept=accept)
-    if not answer.ok:
-        raise RuntimeError(f"GET {path}: {answer.body.decode(errors='replace')}")
-    return answer.json()["items"] or []

@@ -1,15 +1,19 @@
-"""Namespaces for tests: named after the test, ready for pods, deleted without waiting."""
+"""Namespaces for tests: named after the test, ready for pods, deleted without waiting for pods."""
 
 import json
 import re
 import secrets
 import time
 
+from quarterdeck.localcluster.access import ClusterAccess
 from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.testing.cluster_scope import Removal
 
 _COLLECTION = "/api/v1/namespaces"
 _LONGEST_STEM = 40
 _READY_TIMEOUT = 60.0
+_ATTEMPTS = 3
+"""Attempts at a namespace without pods: one deletes its objects, one sees that they are gone."""
 
 
 def name_for(test: str) -> str:
@@ -34,9 +38,18 @@ def create_namespace(requests: Requests, name: str) -> None:
         time.sleep(0.02)
 
 
-def delete_namespace(requests: Requests, name: str) -> None:
-    """Request the namespace's deletion; do nothing if the test has stopped the cluster."""
+def delete_namespace(cluster: ClusterAccess, name: str) -> None:
+    """Delete the namespace; if it has pods, which take a while to end, request its deletion.
+
+    Do nothing if the test has stopped the cluster.
+    """
     try:
-        requests.send("DELETE", f"{_COLLECTION}/{name}")
+        removal = Removal(cluster)
+        with removal.requests.connected():
+            if not removal.has_workloads(name):
+                for _ in range(_ATTEMPTS):
+                    if removal.remove_namespace(name):
+                        return
+            removal.requests.send("DELETE", f"{_COLLECTION}/{name}")
     except OSError:
         return

@@ -15,8 +15,8 @@
 
 Tests share the control plane of their worker. A test that stops, pauses or kills a part of it
 creates its own with `new_control_plane`. A test that creates cluster-scoped objects uses
-`clean_cluster`, so that the next test finds none; its namespaces are emptied and removed too. The
-controller manager takes at least five seconds for that, so `namespace` does not wait for it.
+`clean_cluster`, so that the next test finds none; its namespaces are emptied and removed too.
+`namespace` does not wait for pods: it leaves a namespace that has some to the controller manager.
 """
 
 from collections.abc import Iterator
@@ -145,13 +145,13 @@ def kubectl(control_plane: "ControlPlane") -> Kubectl:
 
 @pytest.fixture
 def namespace(control_plane: "ControlPlane", request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for this test; it is deleted while the next test runs."""
+    """A namespace for this test; with pods in it, it is deleted while the next test runs."""
     from quarterdeck.testing.namespaces import create_namespace, delete_namespace, name_for
 
     name = name_for(request.node.name)
     create_namespace(control_plane.requests(), name)
     yield name
-    delete_namespace(control_plane.requests(), name)
+    delete_namespace(control_plane, name)
 
 
 @pytest.fixture(scope="session")
@@ -167,9 +167,9 @@ def clean_cluster(control_plane: "ControlPlane") -> Iterator[None]:
     """Remove the cluster-scoped objects that the test has created, also with finalizers."""
     from quarterdeck.testing.cluster_scope import remove_added, snapshot
 
-    before = snapshot(control_plane.requests())
+    before = snapshot(control_plane)
     yield
-    remove_added(control_plane.requests(), before)
+    remove_added(control_plane, before)
 
 
 @pytest.fixture(scope="session")

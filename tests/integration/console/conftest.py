@@ -20,11 +20,11 @@ def filled(control_plane: ControlPlane, crds: list[str]) -> Iterator[ControlPlan
     """The control plane with a cluster to look at; what was added is removed after the file."""
     from quarterdeck.testing.cluster_scope import remove_added, snapshot
 
-    before = snapshot(control_plane.requests())
+    before = snapshot(control_plane)
     fill(control_plane.requests())
     yield control_plane
     take_away(control_plane.requests())
-    remove_added(control_plane.requests(), before)
+    remove_added(control_plane, before)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def others(control_plane: ControlPlane, namespace: str) -> Iterator[tuple[str, s
         create_namespace(control_plane.requests(), name)
     yield names
     for name in names:
-        delete_namespace(control_plane.requests(), name)
+        delete_namespace(control_plane, name)
 
 
 @pytest.mark.usefixtures("crds", "clean_cluster")

@@ -110,7 +110,7 @@ async def test_a_chosen_namespace_may_be_created_later(
         create_namespace(control_plane.requests(), late)
         objects.apply(note(late))
         await eventually_async(lambda: objects.find("configmap", "hello"), "the late ConfigMap")
-    delete_namespace(control_plane.requests(), late)
+    delete_namespace(control_plane, late)
 
 
 @pytest.mark.usefixtures("crds")
@@ -161,7 +161,7 @@ async def test_a_finalizer_keeps_a_note_until_its_copy_is_gone(
         objects.delete("note", "hello")
         await eventually_async(no_notes, "the note is gone")
         assert objects.find("configmap", copy, namespace="archive") is None
-    delete_namespace(control_plane.requests(), "archive")
+    delete_namespace(control_plane, "archive")
 
 
 async def test_the_pods_of_a_node_are_counted(control_plane: ControlPlane, namespace: str) -> None:
@@ -259,7 +259,7 @@ async def test_a_website_follows_its_secret_and_leaves_no_mirror(
                 lambda: objects.find(owned, "shop") is None,  # noqa: B023
                 f"no {owned}",
             )
-    delete_namespace(control_plane.requests(), module["MIRRORS"])
+    delete_namespace(control_plane, module["MIRRORS"])
     objects.delete("crd", kind)
 
 

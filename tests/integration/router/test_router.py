@@ -98,7 +98,7 @@ def test_the_oldest_ingress_keeps_its_host(
         eventually(lambda: other.events("new"), "an event on the newer Ingress")
         assert router.get(host, "/login") == (200, "one /login\n")
     finally:
-        delete_namespace(control_plane.requests(), name)
+        delete_namespace(control_plane, name)
 
 
 @pytest.fixture

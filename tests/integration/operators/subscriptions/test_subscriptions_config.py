@@ -43,7 +43,7 @@ def shared_engine(
     cluster.subscribe("engine")
     cluster.wait_phase("engine.v1.0.0")
     yield cluster
-    delete_namespace(control_plane.requests(), name)
+    delete_namespace(control_plane, name)
 
 
 def env_is(cluster: Cluster, name: str, value: Any, of: str = "engine") -> bool:

@@ -35,7 +35,7 @@ def other(control_plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
     name = f"{cluster.namespace}-other"
     create_namespace(control_plane.requests(), name)
     yield Cluster(control_plane, name)
-    delete_namespace(control_plane.requests(), name)
+    delete_namespace(control_plane, name)
 
 
 def test_a_bundle_cannot_say_that_it_replaces_another_operator(
