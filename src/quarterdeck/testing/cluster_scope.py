@@ -91,14 +91,28 @@ class Removal:
         if "deletionTimestamp" in answer.json()["metadata"]:
             self._empty(name)
             return False
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}}
-        self.requests.send("PUT", f"{path}/finalize", json.dumps(body).encode())
+        self._finalize(name)
         if self._empty(name, without=_RESTORED):
             return False
+        self._end(name)
+        return self.requests.send("GET", path).status == 404
+
+    def remove_without_pods(self, name: str) -> None:
+        """Delete a namespace that has no pods, and its objects."""
+        self._finalize(name)
+        self._end(name)
+
+    def _finalize(self, name: str) -> None:
+        """Take away the namespace's finalizer, so that the controller manager ignores it."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}}
+        self.requests.send("PUT", f"{_NAMESPACES}/{name}/finalize", json.dumps(body).encode())
+
+    def _end(self, name: str) -> None:
+        """Delete a namespace without finalizers, and what is in it."""
+        path = f"{_NAMESPACES}/{name}"
         self.requests.send("DELETE", path)  # From now on, nothing can be created in it.
         self._empty(name)
         self.requests.send("DELETE", path)
-        return self.requests.send("GET", path).status == 404
 
     def has_workloads(self, namespace: str) -> bool:
         """Whether there are pods in a namespace, or objects for which pods are created."""

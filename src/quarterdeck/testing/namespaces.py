@@ -12,8 +12,6 @@ from quarterdeck.testing.cluster_scope import Removal
 _COLLECTION = "/api/v1/namespaces"
 _LONGEST_STEM = 40
 _READY_TIMEOUT = 60.0
-_ATTEMPTS = 3
-"""Attempts at a namespace without pods: one deletes its objects, one sees that they are gone."""
 
 
 def name_for(test: str) -> str:
@@ -46,10 +44,9 @@ def delete_namespace(cluster: ClusterAccess, name: str) -> None:
     try:
         removal = Removal(cluster)
         with removal.requests.connected():
-            if not removal.has_workloads(name):
-                for _ in range(_ATTEMPTS):
-                    if removal.remove_namespace(name):
-                        return
-            removal.requests.send("DELETE", f"{_COLLECTION}/{name}")
+            if removal.has_workloads(name):
+                removal.requests.send("DELETE", f"{_COLLECTION}/{name}")
+            else:
+                removal.remove_without_pods(name)
     except OSError:
         return
