@@ -23,13 +23,13 @@ def test_only_the_owner_reads_it_and_nothing_is_left_beside_it(file: Path) -> No
     assert list(file.parent.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("name", ["kubeconfig", f".kubeconfig.{os.getpid()}"])
+@pytest.mark.parametrize("name", ["kubeconfig", ".kubeconfig.{pid}"])
 def test_a_link_that_was_planted_leads_nowhere(file: Path, tmp_path: Path, name: str) -> None:
     """Else a static pod would get any file of root: its credentials are written for its user."""
     victim = tmp_path / "passwd"
     victim.write_text("root")
     before = victim.stat()
-    (file.parent / name).symlink_to(victim)
+    (file.parent / name.format(pid=os.getpid())).symlink_to(victim)
     write_private(file, b"new", owner=os.geteuid())
     assert victim.read_text() == "root"
     assert victim.stat().st_mtime_ns == before.st_mtime_ns
