@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,8 @@ class Shell:
 
     def wait_printed(self, command: str, wanted: str) -> None:
         """Return when a command prints this."""
+        self.wait_output(command, lambda seen: seen.strip() == wanted)
 
-        def printed() -> str:
-            return self(command).stdout.strip()
-
-        until(printed, lambda seen: seen == wanted, command, PRINTED_LIMIT)
+    def wait_output(self, command: str, is_wanted: Callable[[str], bool]) -> None:
+        """Return when a command prints what is wanted."""
+        until(lambda: self(command).stdout, is_wanted, command, PRINTED_LIMIT)

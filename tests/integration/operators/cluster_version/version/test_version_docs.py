@@ -1,6 +1,7 @@
 """The commands in docs/updating.md do what it shows, on a cluster of their own."""
 
 import re
+from functools import partial
 
 import pytest
 from tests.documents import Shell, commands
@@ -14,6 +15,7 @@ pytestmark = [
 COMMANDS = commands((DOCS / "updating.md").read_text())
 REFUSED, STUCK = "quarterdeck update 0.2.0", "what fails:"
 """A command, and the output of another, that end with exit code 1."""
+GET = "kubectl get clusterversion,clusteroperators"
 
 
 def without_times(output: str) -> str:
@@ -32,6 +34,8 @@ def test_every_command_shows_what_the_document_shows(newcomer: Shell) -> None:
     assert "local up --payload" in COMMANDS[0][0]
     assert "--purge" in COMMANDS[-1][0]
     for command, output in COMMANDS:
+        if GET in command:  # An operator reports a moment after what it reports about.
+            newcomer.wait_output(command, partial(like, shown=output))
         done = newcomer(command)
         ends_with = command == REFUSED or STUCK in output
         assert done.returncode == ends_with, f"{command}: {done.stdout}{done.stderr}"
