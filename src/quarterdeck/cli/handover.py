@@ -12,7 +12,14 @@ import msgspec
 
 from quarterdeck.cli.access import cluster_access
 from quarterdeck.cli.groups import CommandGroup
-from quarterdeck.cli.output import Output, output_option, readable, show, table
+from quarterdeck.cli.output import (
+    Output,
+    errors_in_one_line,
+    output_option,
+    readable,
+    show,
+    table,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.metal3.inspect import HandoverStatus
@@ -69,7 +76,8 @@ def releases(directory: Path) -> None:
     from quarterdeck.localcluster.handover_releases import write_handover_releases
     from quarterdeck.metal3.model import RELEASES
 
-    write_handover_releases(directory.absolute())
+    with errors_in_one_line(OSError):
+        write_handover_releases(directory.absolute())
     for one in RELEASES.values():
         click.echo(f"{one.name}  {directory / one.version}")
 

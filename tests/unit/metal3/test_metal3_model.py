@@ -130,6 +130,14 @@ def test_the_builds_of_the_operator_are_those_of_the_releases() -> None:
             assert build.gated is (release.machine_api == "gated")
 
 
+def test_releases_that_cannot_be_written_are_an_error_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = CliRunner().invoke(cli, ["handover", "releases", str(file)])
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert "Not a directory" in done.output
+
+
 def test_simulate_prints_the_table_and_the_counterexample() -> None:
     shown = CliRunner().invoke(cli, ["handover", "simulate"])
     assert shown.exit_code == 0
