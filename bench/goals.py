@@ -85,19 +85,21 @@ def settled_goals(found: Measurement) -> list[Verdict]:
     return [at_most("requests that are not watches or leases", 0, other, "requests")]
 
 
-HALF = 1.35 / 2
-"""Half of the seconds that a start with 10,000 objects once took."""
+START_OBJECTS, START_SECONDS = 10_000, 1.35 / 2
+"""Half of what a start with so many objects once took; most of fewer is the start of Python."""
 
 
 def start_goals(found: Measurement, objects: int) -> list[Verdict]:
     """An operator that is started again finds everything in order, and soon."""
     ours = found.figure(OURS, "seconds")
-    goal = HALF * objects / 10_000
-    return [
+    verdicts = [
         at_most("writes at a start with nothing to do", 0, found.figure(OURS, "writes"), ""),
-        at_most(f"start with {objects:,} objects, to {goal:g} s", 1, ratio(ours, goal)),
         at_most(f"start, to {COMPARING}", 1, ratio(ours, found.figure(COMPARING, "seconds"))),
     ]
+    if objects == START_OBJECTS:
+        goal = f"start with {objects:,} objects, to {START_SECONDS:g} s"
+        verdicts.append(at_most(goal, 1, ratio(ours, START_SECONDS)))
+    return verdicts
 
 
 def scale_goals(found: Measurement, sizes: Sequence[int]) -> list[Verdict]:
