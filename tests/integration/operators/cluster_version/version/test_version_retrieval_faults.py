@@ -176,10 +176,10 @@ def test_images_under_fire(
     refused(
         faulty(partial(Handler.reply, status=302, Location="https://127.0.0.1:1/\xff\x1b")),
         "RegistryUnreachable",
-        "no connection",
+        r"/\udcff\x1b: no connection",
         "check the address",
     )
-    refused("127.0.0.1:1/q:1", "RegistryUnreachable", "no connection", "check the address")
+    refused("127.0.0.1:1/q:1", "RegistryUnreachable", "/1: no connection", "check the address")
     refused(
         faulty(partial(Handler.reply, status=429, Retry_After="1000")),
         "RegistryBusy",
