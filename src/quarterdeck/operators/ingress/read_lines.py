@@ -139,25 +139,27 @@ class PodLog:
 
     async def follow(self, queue: "asyncio.Queue[Line]", note: Callable[[str], None]) -> None:
         """Put new lines into the queue until the pod is gone."""
-        noted, gone = "", False
-        while not gone:
+        noted = ""
+        while True:
             try:
+                # Before the log, which may be that of a new run: its first lines are not known.
+                if not await self._is_there_still(queue):
+                    break
                 async with aclosing(self._lines({"follow": "true"})) as lines:
                     async for line in lines:
                         self.seen(line.time)
                         noted = ""
                         await queue.put(line)
-                gone = not await self._is_there_still(queue)
             except NotFound:
-                gone = True
+                break
             except KubeError as error:
                 # A sidecar that does not run yet is no trouble, nor is a stream that ran its time.
                 words = "" if isinstance(error, Invalid | ConnectionFailed) else str(error)
                 if words and words != noted:
                     note(f"pod {self._name} cannot be read, trying again: {words}")
                 noted = words
-            if not gone:
-                await asyncio.sleep(LOOK_PERIOD)
+            # The status says a moment after the end of a log that the sidecar runs anew.
+            await asyncio.sleep(LOOK_PERIOD)
         note(f"pod {self._name} is gone")
 
     async def _is_there_still(self, queue: "asyncio.Queue[Line]") -> bool:
@@ -177,15 +179,13 @@ class PodLog:
         if self._second:
             query["sinceTime"] = self._second
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{self._name}/log"
-        known = self._known
+        known = KnownLines(self._second, self._known)
         async with aclosing(self._client.text_lines(path, query, STREAM_TIMEOUT)) as stream:
             async for raw in stream:
                 line = line_of(raw, self._name)
                 if line is None:
                     self._say(raw)
-                elif known and self._second:
-                    known -= 1
-                else:
+                elif not known.has(line.time):
                     yield line
 
     def _say(self, raw: bytes) -> None:
@@ -194,6 +194,22 @@ class PodLog:
         if words and words != self._no_line:
             self._note(f"pod {self._name}: {words}")
         self._no_line = words
+
+
+class KnownLines:
+    """The first lines of a log, so many of a second, which were read before."""
+
+    def __init__(self, second: str, number: int) -> None:
+        self._second = second
+        self._number = number
+
+    def has(self, time: str) -> bool:
+        """Whether the next line, of this time, was read before."""
+        if not self._number or whole_second(time) != self._second:
+            self._number = 0
+            return False
+        self._number -= 1
+        return True
 
 
 def line_of(raw: bytes, pod: str) -> Line | None:

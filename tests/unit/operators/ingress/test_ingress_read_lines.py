@@ -3,6 +3,7 @@
 import pytest
 
 from quarterdeck.operators.ingress.read_lines import (
+    KnownLines,
     Line,
     by_time,
     is_access_line,
@@ -37,6 +38,16 @@ def test_lines_are_in_the_order_of_time_whatever_its_form() -> None:
     lines = [Line(time, "pod", "text") for time in ordered]
     mixed = lines[1::2] + lines[::2]
     assert sorted(mixed, key=by_time) == lines
+
+
+def test_only_lines_of_the_second_that_was_read_are_known() -> None:
+    """A sidecar that runs anew has a log of its own, whose first line is a later one."""
+    known = KnownLines("2026-11-17T20:21:54Z", 2)
+    times = ["54.1Z", "54.2Z", "54.2Z", "55Z"]
+    assert [known.has(f"2026-11-17T20:21:{it}") for it in times] == [True, True, False, False]
+    anew = KnownLines("2026-11-17T20:21:54Z", 2)
+    assert not anew.has("2026-11-17T20:21:55.3Z")
+    assert not KnownLines("", 0).has("2026-11-17T20:21:54Z")
 
 
 @pytest.mark.parametrize(
