@@ -18,9 +18,9 @@ import msgspec
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import ComponentResponse, Requests
 from quarterdeck.localcluster.errors import LocalClusterError
+from quarterdeck.testing.discovery import served_resources
 from quarterdeck.testing.waiting import PAUSE
 
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MANAGER = "kubectl"
 """The field manager of kubectl, so that either can remove what the other has applied."""
 _DISCOVERY_TIMEOUT = 5.0
@@ -121,12 +121,11 @@ class ApiObjects:
     def _discovered(self) -> dict[str, _Kind]:
         """All served kinds by each name that kubectl knows; the first group and version win."""
         found: dict[str, _Kind] = {}
-        for root in ("/api", "/apis"):
-            answer = self._requests.send("GET", root, accept=_DISCOVERY)
-            for group in self._checked(answer, "discovery")["items"]:
-                # The preferred version is first; another one may have kinds that it lacks.
-                for version in group["versions"]:
-                    _add_kinds(found, root, group["metadata"].get("name", ""), version)
+        for one in served_resources(self._requests):
+            kind = _Kind(one.base, one.plural, one.namespaced)
+            for word in _words(one.described):
+                found.setdefault(word, kind)
+                found.setdefault(f"{word}.{one.group}", kind)
         return found
 
     def _checked(self, answer: ComponentResponse, what: str) -> Any:
@@ -136,17 +135,11 @@ class ApiObjects:
         return answer.json()
 
 
-def _add_kinds(found: dict[str, _Kind], root: str, group: str, version: Object) -> None:
-    base = "/".join(filter(None, (root, group, version["version"])))
-    for resource in version.get("resources") or ():
-        plural = resource["resource"]
-        kind = _Kind(base, plural, resource["scope"] == "Namespaced")
-        words = {plural, resource.get("singularResource", ""), *_short(resource)}
-        words.add(resource.get("responseKind", {}).get("kind", "").lower())
-        for word in words:
-            found.setdefault(word, kind)
-            found.setdefault(f"{word}.{group}", kind)
-
-
-def _short(resource: Object) -> list[str]:
-    return list(resource.get("shortNames") or ())
+def _words(described: Object) -> set[str]:
+    """The names that kubectl has for a resource."""
+    return {
+        str(described["resource"]),
+        str(described.get("singularResource", "")),
+        str(described.get("responseKind", {}).get("kind", "")).lower(),
+        *(described.get("shortNames") or ()),
+    }

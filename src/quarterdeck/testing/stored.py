@@ -7,17 +7,16 @@ custom resources `/registry/GROUP/PLURAL/NAME` or `/registry/GROUP/PLURAL/NAMESP
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.api_request import Requests
+from quarterdeck.testing.discovery import served_resources
 
 _PREFIX = "/registry/"
 _EVENTS = "events/"
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 _OLD_NAMES = {
     "minions": "nodes",
@@ -106,23 +105,11 @@ def served(requests: Requests) -> Served:
     Kubernetes have the group in their keys, most have not.
     """
     found = Served({}, {})
-    for root in ("/api", "/apis"):
-        answer = requests.send("GET", root, accept=_DISCOVERY)
-        if not answer.ok:
-            raise RuntimeError(f"GET {root}: {answer.body.decode(errors='replace')}")
-        for group in answer.json()["items"] or ():
-            name = group["metadata"].get("name", "")
-            for version in group["versions"]:
-                base = "/".join(filter(None, (root, name, version["version"])))
-                _add(found, name, base, version.get("resources") or ())
-    return found
-
-
-def _add(found: Served, group: str, base: str, resources: Iterable[Object]) -> None:
-    for resource in resources:
-        plural = resource["resource"]
-        for kind in (f"{group}/{plural}", plural):
-            if resource["scope"] == "Cluster":
-                found.cluster_scoped.setdefault(kind, f"{base}/{plural}")
+    for one in served_resources(requests):
+        for kind in (f"{one.group}/{one.plural}", one.plural):
+            if one.namespaced:
+                path = f"{one.base}/namespaces/{{}}/{one.plural}"
+                found.namespaced.setdefault(kind, path)
             else:
-                found.namespaced.setdefault(kind, f"{base}/namespaces/{{}}/{plural}")
+                found.cluster_scoped.setdefault(kind, f"{one.base}/{one.plural}")
+    return found
