@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -614,13 +615,14 @@ def test_without_javascript(
     expect(page.locator(".notice")).to_contain_text("The update to 0.3.0 is requested")
     page.goto(console.url + PAGES["ingress-controller"])
     page.get_by_label("Destination").select_option("Container")
-    page.get_by_label("Format of the line").fill("%ci without a script")
+    line = f"without a script {time.time_ns()}"  # another one, if the test is repeated
+    page.get_by_label("Format of the line").fill(f"%ci {line}")
     page.get_by_role("button", name="Preview the change").click()
-    expect(page.locator("#preview pre.sample")).to_contain_text("without a script")
+    expect(page.locator("#preview pre.sample")).to_contain_text(line)
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".notice")).to_contain_text("The access logs are changed")
     access = found(filled, CONTROLLER)["spec"]["logging"]["access"]
-    assert access["httpLogFormat"] == "%ci without a script"
+    assert access["httpLogFormat"] == f"%ci {line}"
     for path in PAGES.values():
         page.goto(console.url + path)
         expect(page.locator("h1")).to_be_visible()
