@@ -18,7 +18,7 @@ from quarterdeck.api.meta import Object, Resource, foreign
 from quarterdeck.console.condition_changes import ConditionChange, condition_changes
 from quarterdeck.console.rights import Action, Right, Rights
 from quarterdeck.controller.tasks import endless
-from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, NotFound, Unauthorized
+from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, Unauthorized
 from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
 
 IDENTITY_REVIEWS = foreign(
@@ -108,9 +108,7 @@ class Account:
     async def find(self, resource: Resource[Any], name: str, namespace: str = "") -> Any:
         """The object; None if it or its kind does not exist, or may not be read."""
         try:
-            return await self.client.get(resource, name, namespace)
-        except NotFound:
-            return None
+            return await self.client.find(resource, name, namespace)
         except ApiError as error:
             if error.code == 403:
                 return None

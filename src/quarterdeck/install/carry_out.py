@@ -12,7 +12,6 @@ import msgspec
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
 from quarterdeck.api.meta import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Object, Resource
-from quarterdeck.install.observe import find
 from quarterdeck.install.plan import FIELD_MANAGER, AppliedStep, InstallationPlan
 from quarterdeck.install.pods import OUR_PODS, pod_trouble
 from quarterdeck.kube import AlreadyExists, Client, KubeError, NotFound
@@ -103,7 +102,7 @@ async def _apply_definition(
 ) -> None:
     """Apply a definition unless it is somebody else's, and return when it is served."""
     name = obj["metadata"]["name"]
-    live = await find(client, CRDS, name)
+    live = await client.find(CRDS, name)
     if live is None or not (is_foreign(live) or applied.step.create_only):
         live = await client.apply(CRDS, obj, field_manager=applied.manager)
     try:
@@ -194,7 +193,7 @@ async def _rollouts(client: Client, deployments: Iterable[Object]) -> str:
 
 
 async def _version(client: Client) -> str:
-    found = await find(client, CLUSTER_VERSIONS.plain, "version")
+    found = await client.find(CLUSTER_VERSIONS.plain, "version")
     conditions = ((found or {}).get("status") or {}).get("conditions") or []
     said = {one["type"]: one for one in conditions}
     if said.get("Available", {}).get("status") == "True":

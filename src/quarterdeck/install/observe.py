@@ -56,16 +56,6 @@ async def observe(client: Client, applier: Declaration) -> ClusterFacts:
     )
 
 
-async def find(
-    client: Client, resource: Resource[Object], name: str, namespace: str = ""
-) -> Object | None:
-    """The object; None if there is none."""
-    try:
-        return await client.get(resource, name, namespace)
-    except NotFound:
-        return None
-
-
 async def live_objects(client: Client, objects: Iterable[Object], kinds: Kinds) -> Live:
     """Those of the objects that are in the cluster, also if the user may not see all of them."""
     found: dict[Identity, Object] = {}
@@ -75,7 +65,7 @@ async def live_objects(client: Client, objects: Iterable[Object], kinds: Kinds) 
         if resource is None:
             continue
         with suppress(Forbidden):  # The right to read it is among those that are looked at.
-            if (live := await find(client, resource, name, namespace)) is not None:
+            if (live := await client.find(resource, name, namespace)) is not None:
                 found[identity(obj)] = live
     return found
 
@@ -111,7 +101,7 @@ class _Reader:
     ) -> Object | None:
         """The object; None if there is none."""
         try:
-            return await find(self._client, resource, name, namespace)
+            return await self._client.find(resource, name, namespace)
         except Forbidden:
             self._may_not("get", resource, namespace)
             return None

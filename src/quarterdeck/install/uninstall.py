@@ -18,7 +18,7 @@ from quarterdeck.api.meta import CRDS, DEPLOYMENTS, Object
 from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.install.facts import described
 from quarterdeck.install.look import Installed, UninstallError, dependents, look, objects_of
-from quarterdeck.install.observe import find, lacking_rights
+from quarterdeck.install.observe import lacking_rights
 from quarterdeck.install.removal import Found, is_ours, operand_kinds, own, waits_for
 from quarterdeck.kube import Client, Conflict, Forbidden, Invalid, NotFound
 
@@ -42,7 +42,7 @@ async def remove(
     """Remove everything; UninstallError if something does not go within the time."""
     (applier,) = (one for one in operators if one.applies_payload)
     known = own(operators)
-    stopped = await find(client, DEPLOYMENTS, applier.account, applier.namespace)
+    stopped = await client.find(DEPLOYMENTS, applier.account, applier.namespace)
     if stopped is not None and is_ours(stopped, known):
         show("stopping the cluster version operator")
         await _delete_all(client, [Found(resource=DEPLOYMENTS, object=stopped)], timeout)
@@ -134,7 +134,7 @@ async def _left(client: Client, some: Iterable[Found]) -> list[Found]:
     kept = []
     for one in some:
         metadata = one.object["metadata"]
-        live = await find(client, one.resource, metadata["name"], metadata.get("namespace", ""))
+        live = await client.find(one.resource, metadata["name"], metadata.get("namespace", ""))
         if live is not None and live["metadata"]["uid"] == metadata["uid"]:
             kept.append(msgspec.structs.replace(one, object=live))
     return kept

@@ -22,7 +22,7 @@ import msgspec
 from quarterdeck.api.meta import Key, Object, Resource, TypedObject
 from quarterdeck.kube.codec import Codec, LineSplitter
 from quarterdeck.kube.connection import Connection
-from quarterdeck.kube.errors import UnexpectedAnswer, error_from_status, parse_status
+from quarterdeck.kube.errors import NotFound, UnexpectedAnswer, error_from_status, parse_status
 from quarterdeck.kube.metrics import RequestMetrics
 from quarterdeck.kube.paths import collection, object_path, selectors
 from quarterdeck.kube.transport import HttpRequest, Transport
@@ -130,6 +130,13 @@ class Client:
         """The object, from the server."""
         path = object_path(resource, name, namespace)
         return self._decode(resource, await self._send("GET", path))
+
+    async def find(self, resource: Resource[T], name: str, namespace: str = "") -> T | None:
+        """The object, from the server; None if there is none."""
+        try:
+            return await self.get(resource, name, namespace)
+        except NotFound:
+            return None
 
     async def list(
         self,

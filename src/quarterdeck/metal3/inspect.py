@@ -1,12 +1,10 @@
 """Who manages metal3 in a cluster, and what is to be done about it."""
 
-from typing import TypeVar
-
 import msgspec
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS, INFRASTRUCTURES
-from quarterdeck.api.meta import DEPLOYMENTS, Key, Object, Resource, TypedObject
-from quarterdeck.kube import Client, NotFound
+from quarterdeck.api.meta import DEPLOYMENTS, Object
+from quarterdeck.kube import Client
 from quarterdeck.metal3.deployment import template_hash
 from quarterdeck.metal3.handover import HandoverDecision, machine_api_decision, ownership_of
 from quarterdeck.metal3.names import BAREMETAL, DEPLOYMENT_KEY, MACHINE_API, NAMESPACE
@@ -16,8 +14,6 @@ from quarterdeck.metal3.platform import (
     UnknownPlatform,
     platform_of,
 )
-
-T = TypeVar("T", bound=TypedObject | Object)
 
 OPERATOR_DEPLOYMENTS = {
     MACHINE_API: "machine-api-operator",
@@ -46,17 +42,15 @@ class HandoverStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def handover_status(client: Client) -> HandoverStatus:
     """The status, read from the cluster."""
-    infrastructure = await _find(client, INFRASTRUCTURES, INFRASTRUCTURE_KEY)
-    live = await _find(client, DEPLOYMENTS, DEPLOYMENT_KEY)
+    infrastructure = await client.find(INFRASTRUCTURES, INFRASTRUCTURE_KEY.name)
+    live = await client.find(DEPLOYMENTS, DEPLOYMENT_KEY.name, DEPLOYMENT_KEY.namespace)
     running = [
         name
         for name, deployment in OPERATOR_DEPLOYMENTS.items()
-        if await _find(client, DEPLOYMENTS, Key(NAMESPACE, deployment))
+        if await client.find(DEPLOYMENTS, deployment, NAMESPACE)
     ]
     reported = [
-        name
-        for name in OPERATOR_DEPLOYMENTS
-        if await _find(client, CLUSTER_OPERATORS.plain, Key("", name))
+        name for name in OPERATOR_DEPLOYMENTS if await client.find(CLUSTER_OPERATORS.plain, name)
     ]
     match platform_of(infrastructure):
         case OtherPlatform(name):
@@ -103,11 +97,3 @@ def _advice(platform: str, live: Object | None, running: list[str], reported: li
             f"not; run: kubectl delete clusteroperator {BAREMETAL}"
         )
     return ""
-
-
-async def _find(client: Client, resource: Resource[T], key: Key) -> T | None:
-    try:
-        found: T = await client.get(resource, key.name, key.namespace)
-    except NotFound:
-        return None
-    return found

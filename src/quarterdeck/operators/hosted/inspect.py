@@ -8,15 +8,14 @@ where the level stopped.
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from quarterdeck.api.hypershift_v1beta1 import HOSTED_CLUSTERS, HOSTED_CONTROL_PLANES
-from quarterdeck.api.meta import CONFIG_MAPS, Key, Object, Resource
+from quarterdeck.api.meta import CONFIG_MAPS, Key, Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS, LogLevel
 from quarterdeck.controller import InvalidSpec
-from quarterdeck.kube import Client, NotFound
+from quarterdeck.kube import Client
 from quarterdeck.operators.hosted.desired import CONFIG_KEY, level_of
 from quarterdeck.operators.hosted.names import CONFIG_MAP, control_plane_namespace
 from quarterdeck.operators.hosted.status import APPLIED, VALID
@@ -182,7 +181,7 @@ def _level_in_file(config_map: Object | None) -> str:
 
 
 async def _look(client: Client, key: Key) -> LevelObjects:
-    cluster = await _find(client, HOSTED_CLUSTERS.plain, key)
+    cluster = await client.find(HOSTED_CLUSTERS.plain, key.name, key.namespace)
     if cluster is None:
         raise HostedLevelError(
             f"there is no HostedCluster {key}; list them with: "
@@ -191,14 +190,6 @@ async def _look(client: Client, key: Key) -> LevelObjects:
     namespace = control_plane_namespace(key)
     return LevelObjects(
         cluster=cluster,
-        plane=await _find(client, HOSTED_CONTROL_PLANES.plain, Key(namespace, key.name)),
-        config_map=await _find(client, CONFIG_MAPS, Key(namespace, CONFIG_MAP)),
+        plane=await client.find(HOSTED_CONTROL_PLANES.plain, key.name, namespace),
+        config_map=await client.find(CONFIG_MAPS, CONFIG_MAP, namespace),
     )
-
-
-async def _find(client: Client, resource: Resource[Any], key: Key) -> Any:
-    """The object; None if it or its resource type is missing."""
-    try:
-        return await client.get(resource, key.name, key.namespace)
-    except NotFound:
-        return None

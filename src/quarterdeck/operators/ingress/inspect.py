@@ -5,13 +5,11 @@ from quarterdeck.api.meta import (
     DEPLOYMENTS,
     INGRESS_CLASSES,
     SERVICES,
-    Object,
-    Resource,
 )
 from quarterdeck.api.operator_v1 import INGRESS_CONTROLLERS, IngressController
 from quarterdeck.haproxy.access_log import AccessLog, access_log
 from quarterdeck.haproxy.errors import CheckError, InvalidVariableError
-from quarterdeck.kube import Client, NotFound
+from quarterdeck.kube import Client
 from quarterdeck.operators.ingress import names
 from quarterdeck.operators.ingress.admission import Admission, admission, variables_fit
 from quarterdeck.operators.ingress.explain import (
@@ -47,16 +45,16 @@ async def live_controller(client: Client, namespace: str, name: str) -> IngressC
 async def live_objects(client: Client, name: str) -> LiveObjects:
     """The objects of an IngressController in a cluster."""
     services = [
-        await _found(client, SERVICES, key.name, key.namespace)
+        await client.find(SERVICES, key.name, key.namespace)
         for key in names.services(name).values()
     ]
     deployment = names.deployment(name)
     maps = await client.list(CONFIG_MAPS, names.NAMESPACE, label_selector=f"{names.OWNER}={name}")
     return LiveObjects(
-        deployment=await _found(client, DEPLOYMENTS, deployment.name, deployment.namespace),
+        deployment=await client.find(DEPLOYMENTS, deployment.name, deployment.namespace),
         services=tuple(one for one in services if one is not None),
         config_maps=tuple(maps.items),
-        ingress_class=await _found(client, INGRESS_CLASSES, names.ingress_class(name).name),
+        ingress_class=await client.find(INGRESS_CLASSES, names.ingress_class(name).name),
     )
 
 
@@ -76,12 +74,3 @@ async def _checked(
         return await checked(variables, program), None
     except CheckError as error:
         return Admission(True, "LogFormatNotChecked", str(error)), log
-
-
-async def _found(
-    client: Client, resource: Resource[Object], name: str, namespace: str = ""
-) -> Object | None:
-    try:
-        return await client.get(resource, name, namespace)
-    except NotFound:
-        return None

@@ -6,10 +6,8 @@
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
-from quarterdeck.api.meta import Resource
 from quarterdeck.feature_gates import FEATURE_GATE_NAME
 from quarterdeck.kube import Client, NotFound
 from quarterdeck.operators.cluster_version.log_level.controller import CONFIGS
@@ -65,22 +63,14 @@ async def set_level(
 
 
 async def _look(client: Client) -> LevelObjects:
-    config = await _find(client, CONFIGS, CONFIG_NAME)
+    config = await client.find(CONFIGS, CONFIG_NAME)
     if config is None:
         raise LogLevelError(await _why_no_config(client))
     return LevelObjects(
         config=config,
-        gates=await _find(client, FEATURE_GATES, FEATURE_GATE_NAME),
-        version=await _find(client, CLUSTER_VERSIONS, "version"),
+        gates=await client.find(FEATURE_GATES, FEATURE_GATE_NAME),
+        version=await client.find(CLUSTER_VERSIONS, "version"),
     )
-
-
-async def _find(client: Client, resource: Resource[Any], name: str) -> Any:
-    """The object; None if it or its resource type is missing."""
-    try:
-        return await client.get(resource, name)
-    except NotFound:
-        return None
 
 
 async def _why_no_config(client: Client) -> str:
