@@ -25,7 +25,7 @@ from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.generations import Generations
 from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.planning import config_of, plan
-from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.proxy import HAProxy
 from quarterdeck.router.routing import routes
 from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
@@ -105,7 +105,7 @@ async def many(place: Path, count: int, *, tls: bool) -> Row:
     if found_faults := await run_check(str(checked)):
         raise SystemExit(f"HAProxy refuses the configuration: {found_faults}")
     figures["check"] = time.monotonic() - began
-    proxy = Proxy(place)
+    proxy = HAProxy(place)
     task = asyncio.create_task(proxy.run())
     try:
         await proxy.load(config)
@@ -119,7 +119,7 @@ async def many(place: Path, count: int, *, tls: bool) -> Row:
 
 
 async def _changes(
-    proxy: Proxy, one_more: ObservedRoutes, figures: dict[str, float], *, tls: bool
+    proxy: HAProxy, one_more: ObservedRoutes, figures: dict[str, float], *, tls: bool
 ) -> None:
     """One more Ingress, another endpoint, another certificate, each until HAProxy has it."""
     assert proxy.config is not None
@@ -142,7 +142,7 @@ async def _changes(
         figures["certificate"] = await _changed(proxy, renewed)
 
 
-async def _changed(proxy: Proxy, seen: ObservedRoutes) -> float:
+async def _changed(proxy: HAProxy, seen: ObservedRoutes) -> float:
     """Seconds from what was seen to its effect, by commands."""
     assert proxy.config is not None
     began = time.monotonic()
@@ -153,7 +153,7 @@ async def _changed(proxy: Proxy, seen: ObservedRoutes) -> float:
     return time.monotonic() - began
 
 
-def _megabytes(proxy: Proxy) -> float:
+def _megabytes(proxy: HAProxy) -> float:
     """The memory of the newest worker."""
     text = request(Path(proxy.admin_socket), "show info\n").decode()
     pid = next(int(it.split()[1]) for it in text.splitlines() if it.startswith("Pid:"))

@@ -8,8 +8,8 @@ import msgspec
 
 from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, show
-from quarterdeck.images.build import Built, Order, build_image, build_tree
-from quarterdeck.images.contents import Kind
+from quarterdeck.images.build import Built, ImageOrder, build_image, build_tree
+from quarterdeck.images.contents import ImageKind
 from quarterdeck.images.errors import BuildError
 from quarterdeck.images.python_files import source_directory
 
@@ -73,8 +73,8 @@ def build(
     if (archive is None) == (tree is None):
         raise CommandFailed("name what to write: -o FILE for an archive, or --tree DIR")
     with errors_in_one_line(BuildError, OSError):
-        order = Order(
-            kind=Kind.ROUTER if router else Kind.OPERATORS,
+        order = ImageOrder(
+            kind=ImageKind.ROUTER if router else ImageKind.OPERATORS,
             source=source_directory(source),
             mirrors=mirrors,
             name=name,

@@ -24,7 +24,7 @@ from quarterdeck.cli.output import CommandFailed, Output, errors_in_one_line, ou
 
 if TYPE_CHECKING:
     from quarterdeck.localcluster.binaries import Binaries
-    from quarterdeck.localcluster.order import Contents, Order
+    from quarterdeck.localcluster.order import ClusterOrder, Contents
     from quarterdeck.localcluster.state import Layout
     from quarterdeck.localcluster.status import ClusterStatus
 
@@ -109,7 +109,7 @@ def up(
         find_isolation,
         proot_warning,
     )
-    from quarterdeck.localcluster.order import Contents, Order
+    from quarterdeck.localcluster.order import ClusterOrder, Contents
     from quarterdeck.localcluster.state import prepare
     from quarterdeck.localcluster.status import running_status
 
@@ -145,7 +145,7 @@ def up(
         prepare(layout)
         if real_nodes is None and find_isolation() is Isolation.PROOT:
             click.echo(proot_warning(), err=True)
-        order = Order(
+        order = ClusterOrder(
             state=layout.root,
             binaries=_binaries(with_real_nodes=real_nodes is not None),
             api_port=port,
@@ -353,7 +353,7 @@ def _install_missing(
     show_ready(running, "already running", contents, cluster)
 
 
-def _run_in_background(order: "Order", cluster: LocalCluster) -> None:
+def _run_in_background(order: "ClusterOrder", cluster: LocalCluster) -> None:
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps
     from quarterdeck.localcluster.background import bring_up
@@ -363,7 +363,7 @@ def _run_in_background(order: "Order", cluster: LocalCluster) -> None:
     show_ready(status, "ready", order.contents, cluster)
 
 
-def _run_in_foreground(order: "Order", cluster: LocalCluster, *, console: bool) -> None:
+def _run_in_foreground(order: "ClusterOrder", cluster: LocalCluster, *, console: bool) -> None:
     from quarterdeck.cli.local_console import local_console
     from quarterdeck.cli.local_ready import show_ready
     from quarterdeck.cli.steps import Steps

@@ -16,7 +16,7 @@ from quarterdeck.cli.groups import CommandGroup
 from quarterdeck.cli.output import CommandFailed, errors_in_one_line
 from quarterdeck.cli.steps import Steps
 from quarterdeck.images.debian import architecture
-from quarterdeck.images.described import Origin, ReadRelease, base_of, read_directory
+from quarterdeck.images.described import ReadRelease, ReleaseOrigin, base_of, read_directory
 from quarterdeck.localcluster.binaries.progress import size
 from quarterdeck.oci.archive import Archive
 from quarterdeck.oci.errors import OciError
@@ -125,12 +125,12 @@ def read_from_registry(target: str, pull_secret: str, registry_ca: str) -> ReadR
         return asyncio.run(fetch(Path(scratch)))
 
 
-async def _origin(registry: Registry, image: Reference, shown: str) -> Origin:
+async def _origin(registry: Registry, image: Reference, shown: str) -> ReleaseOrigin:
     """What the image says of itself beside its release."""
     manifest = await image_manifest(registry, image, await registry.manifest(image))
     described = manifest.config
     config = await registry.small_blob(image, described.digest, described.size)
-    return Origin(
+    return ReleaseOrigin(
         place=shown,
         digest=image.digest,
         size=sum(layer.size for layer in manifest.layers),

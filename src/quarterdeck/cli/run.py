@@ -23,7 +23,7 @@ from quarterdeck.delivery.registry import installed
 if TYPE_CHECKING:
     from quarterdeck.controller import Operator
     from quarterdeck.delivery.declaration import Declaration
-    from quarterdeck.delivery.registry import Registry
+    from quarterdeck.delivery.registry import InstalledOperators
     from quarterdeck.kube import Connection
 
 log = logs.get_logger("run")
@@ -185,7 +185,9 @@ def run(
     log.info("stopped")
 
 
-def _selected(registry: "Registry", names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+def _selected(
+    registry: "InstalledOperators", names: tuple[str, ...], *, everything: bool
+) -> tuple[str, ...]:
     """The names of the operators to run; a usage error if none is named or installed."""
     if not registry.operators:
         raise click.UsageError("no operator is installed: install this package again")

@@ -13,13 +13,13 @@ import click
 
 from quarterdeck.cli.durations import Duration, show_duration
 from quarterdeck.delivery.options import SettingOption, options_of
-from quarterdeck.delivery.registry import Registry, installed
+from quarterdeck.delivery.registry import InstalledOperators, installed
 
 
 class OperatorName(click.Choice[str]):
     """The name of an installed operator; for one that was left out the error gives the reason."""
 
-    def __init__(self, registry: Registry, names: Collection[str]) -> None:
+    def __init__(self, registry: InstalledOperators, names: Collection[str]) -> None:
         super().__init__(sorted(names))
         self._left_out = registry.left_out
 
@@ -67,7 +67,9 @@ def own_flags(parameters: Collection[click.Parameter]) -> set[str]:
     return {flag for one in parameters for flag in (*one.opts, *one.secondary_opts)}
 
 
-def operator_options(registry: Registry, taken: Collection[str] = ()) -> list[SettingOption]:
+def operator_options(
+    registry: InstalledOperators, taken: Collection[str] = ()
+) -> list[SettingOption]:
     """All options of all operators.
 
     An operator whose settings cannot be read has none here; its set-up fails with the reason.
@@ -84,7 +86,7 @@ def operator_options(registry: Registry, taken: Collection[str] = ()) -> list[Se
     return found
 
 
-def unreadable_settings(registry: Registry) -> list[tuple[str, str]]:
+def unreadable_settings(registry: InstalledOperators) -> list[tuple[str, str]]:
     """The operators whose settings cannot be read, each with the reason."""
     found = []
     for operator in registry.operators.values():

@@ -16,7 +16,7 @@ import msgspec
 
 from quarterdeck.api.meta import Object, Resource, foreign
 from quarterdeck.console.condition_changes import ConditionChange, condition_changes
-from quarterdeck.console.rights import Action, Right, Rights
+from quarterdeck.console.rights import Action, Permission, Rights
 from quarterdeck.controller.tasks import endless
 from quarterdeck.kube import ApiError, Cache, Change, Client, KubeError, Unauthorized
 from quarterdeck.kube.cache import WATCH_GRACE_PERIOD
@@ -69,7 +69,7 @@ class _Held:
         """Since when no change was missed, by both clocks: asked again, it is the same time."""
 
 
-class Account:
+class ConsoleAccount:
     """One identity; close it when its last session has ended."""
 
     def __init__(self, client: Client, user: str) -> None:
@@ -101,7 +101,7 @@ class Account:
         self._held.clear()
         await self.client.close()
 
-    async def may(self, action: Action) -> Right:
+    async def may(self, action: Action) -> Permission:
         """Whether the person may do this, as the API server says."""
         return await self.rights.may(action)
 
@@ -147,7 +147,7 @@ class Account:
             raise Unanswered(f"{selected.resource.plural} are not followed any more: {why}")
         return held.cache
 
-    async def _may_list(self, selected: Selected) -> Right:
+    async def _may_list(self, selected: Selected) -> Permission:
         """Whether the person may list these; a short outage does not change the last answer."""
         action = selected.action("list")
         known = self.rights.last(action)

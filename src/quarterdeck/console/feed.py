@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import msgspec
 
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.viewers import end_updates
 from quarterdeck.controller.tasks import guarded
 from quarterdeck.kube import KubeError
@@ -31,7 +31,7 @@ LOOK_PERIOD = 15.0
 """Seconds after which a page is rendered again without a change: a right may have been revoked."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class FragmentChange(msgspec.Struct, frozen=True):
     """A fragment that changed; `html` is None if it is gone."""
 
     id: str
@@ -46,13 +46,15 @@ def digest(fragments: Fragments) -> str:
     return found.hexdigest()[:20]
 
 
-def updates(before: Fragments, after: Fragments) -> list[Update]:
+def updates(before: Fragments, after: Fragments) -> list[FragmentChange]:
     """What changes a page with the fragments before into one with those after. Pure."""
-    changed = [Update(name, html) for name, html in after.items() if before.get(name) != html]
-    return changed + [Update(name, None) for name in before if name not in after]
+    changed = [
+        FragmentChange(name, html) for name, html in after.items() if before.get(name) != html
+    ]
+    return changed + [FragmentChange(name, None) for name in before if name not in after]
 
 
-def message(changes: list[Update], state: str, event: str = "update") -> bytes:
+def message(changes: list[FragmentChange], state: str, event: str = "update") -> bytes:
     """The changes as one server-sent event; its id is the state after them.
 
     With the event `whole` they are all fragments: what a viewer has besides is gone.
@@ -65,7 +67,7 @@ class Feed:
     """The fragments of one page, for all viewers of one account."""
 
     def __init__(
-        self, account: Account, selections: tuple[Selected, ...], make: MakeFragments
+        self, account: ConsoleAccount, selections: tuple[Selected, ...], make: MakeFragments
     ) -> None:
         self._account = account
         self._selections = selections

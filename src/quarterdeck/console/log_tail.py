@@ -11,7 +11,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from quarterdeck.api.meta import PODS, Object
-from quarterdeck.console.account import Account
+from quarterdeck.console.account import ConsoleAccount
 from quarterdeck.console.rights import Action
 from quarterdeck.console.viewers import end_updates
 from quarterdeck.controller.tasks import guarded
@@ -36,7 +36,7 @@ _VERBOSITY = re.compile(r"\bv=(\d{1,2})\b")
 _KNOWN = ("time", "level", "event", "logger", "timestamp", "msg")
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+class PodLogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a log, taken apart."""
 
     pod: str
@@ -48,7 +48,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     fields: str = ""
 
 
-def parse_line(text: str, pod: str) -> LogLine | None:
+def parse_line(text: str, pod: str) -> PodLogLine | None:
     """The line of a pod's log, which begins with the node's time stamp; None without one. Pure."""
     stamp, _, rest = text.partition(" ")
     if not rest or len(stamp) < 20 or "T" not in stamp:
@@ -59,7 +59,7 @@ def parse_line(text: str, pod: str) -> LogLine | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _text_line(rest, pod, stamp)
     fields = {name: value for name, value in data.items() if name not in _KNOWN}
-    return LogLine(
+    return PodLogLine(
         pod=pod,
         stamp=stamp,
         level=str(data.get("level") or "info").lower(),
@@ -69,16 +69,16 @@ def parse_line(text: str, pod: str) -> LogLine | None:
     )
 
 
-def _text_line(text: str, pod: str, stamp: str) -> LogLine:
+def _text_line(text: str, pod: str, stamp: str) -> PodLogLine:
     """A line as our programs write it for people; any other line is an event of its own."""
     found = _TEXT.match(text)
     if found is None:
-        return LogLine(pod=pod, stamp=stamp, time=stamp[11:23], event=text)
+        return PodLogLine(pod=pod, stamp=stamp, time=stamp[11:23], event=text)
     event, *rest = _BEFORE_FIELDS.split(found["rest"].rstrip(), 1)
     fields = rest[0] if rest else ""
     verbosity = _VERBOSITY.search(fields)
     level = "debug" if verbosity and int(verbosity[1]) > NORMAL else found["level"]
-    return LogLine(
+    return PodLogLine(
         pod=pod,
         stamp=stamp,
         level=level,
@@ -96,7 +96,7 @@ def shown_fields(fields: Mapping[str, Any]) -> str:
     ).replace("\n", "⏎")
 
 
-def line_html(line: LogLine) -> Markup:
+def line_html(line: PodLogLine) -> Markup:
     """The element for a line; everything in it is escaped."""
     level = line.level if line.level in ("debug", "warning", "error") else "info"
     return Markup(
@@ -108,20 +108,22 @@ def line_html(line: LogLine) -> Markup:
 class LogTail:
     """The last lines of the pods with a label, and each new one."""
 
-    def __init__(self, account: Account, namespace: str, selector: str, container: str) -> None:
+    def __init__(
+        self, account: ConsoleAccount, namespace: str, selector: str, container: str
+    ) -> None:
         self._account = account
         self._namespace = namespace
         self._selector = selector
         self._container = container
         self.reading = Action(verb="get", resource=PODS, namespace=namespace, subresource="log")
         """What one has to be allowed to do to see it."""
-        self.lines: deque[LogLine] = deque(maxlen=KEPT)
+        self.lines: deque[PodLogLine] = deque(maxlen=KEPT)
         self._viewers: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
 
-    async def last_lines(self) -> list[LogLine]:
+    async def last_lines(self) -> list[PodLogLine]:
         """The last lines of all pods, by time; without following them."""
-        found: list[LogLine] = []
+        found: list[PodLogLine] = []
         for pod in await self._pods():
             path = self._path(pod)
             query = f"container={self._container}&timestamps=true&tailLines={TAIL}"
@@ -200,7 +202,7 @@ class LogTail:
         except KubeError as error:
             log.v(4).info("log not followed", pod=pod, error=str(error))
 
-    def _send(self, lines: list[LogLine]) -> None:
+    def _send(self, lines: list[PodLogLine]) -> None:
         if not lines:
             return
         self.lines.extend(lines)
@@ -223,12 +225,12 @@ def _runs(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Running", "Succeeded", "Failed")
 
 
-def message(lines: "deque[LogLine] | list[LogLine]") -> bytes:
+def message(lines: "deque[PodLogLine] | list[PodLogLine]") -> bytes:
     """The lines as one server-sent event."""
     text = "".join(line_html(one) for one in lines)
     return f"event: lines\ndata: {msgspec.json.encode(text).decode()}\n\n".encode()
 
 
-def shown(lines: list[LogLine]) -> Markup:
+def shown(lines: list[PodLogLine]) -> Markup:
     """The elements for lines, for a page without JavaScript."""
     return Markup("").join(line_html(one) for one in lines) if lines else escape("")

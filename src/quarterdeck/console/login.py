@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from aiohttp import web
 
-from quarterdeck.console.account import Account
+from quarterdeck.console.account import ConsoleAccount
 from quarterdeck.console.pages.page import body_of, form_of, html, new_secret, see
 from quarterdeck.console.security import (
     Arrival,
@@ -182,7 +182,7 @@ def _used_link(request: web.Request) -> web.Response:
     return _page(request, "login.html", status=410, fault=fault)
 
 
-def _logged_in(request: web.Request, account: Account, target: str) -> web.Response:
+def _logged_in(request: web.Request, account: ConsoleAccount, target: str) -> web.Response:
     """Begin a new session; one that this browser had before ends."""
     console = request.app[CONSOLE]
     if SESSION in request:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from markupsafe import Markup
 
-from quarterdeck.payload.graph import Graph, Node, level_label
+from quarterdeck.payload.graph import Graph, PayloadNode, level_label
 
 ROWS = 12
 """The most boxes in a column; more continue in the next column."""
@@ -22,7 +22,7 @@ WORDS = {"done": "done", "now": "now", "trouble": "waited for", "later": "later"
 class Box(msgspec.Struct, frozen=True, kw_only=True):
     """A component at one run level."""
 
-    node: Node
+    node: PayloadNode
     state: str
     """`done`, `now`, `trouble` or `later`."""
 
@@ -50,7 +50,7 @@ def stages_with_state(
     return found
 
 
-def _box(node: Node, state: str, waited: set[str]) -> Box:
+def _box(node: PayloadNode, state: str, waited: set[str]) -> Box:
     names = {manifest.identity.name for manifest in node.manifests}
     trouble = state == "now" and bool(names & waited or node.component in waited)
     return Box(node=node, state="trouble" if trouble else state)

@@ -22,7 +22,7 @@ RIGHT_FRESH = 5.0
 """Seconds after which it is asked again while a page is made from the old one: no page waits."""
 
 
-class Right(msgspec.Struct, frozen=True):
+class Permission(msgspec.Struct, frozen=True):
     """Whether something is allowed, and if not, why."""
 
     allowed: bool
@@ -65,20 +65,20 @@ class Rights:
     def __init__(self, client: Client, user: str) -> None:
         self._client = client
         self._user = user
-        self._known: dict[Action, tuple[float, Right]] = {}
-        self._asking: dict[Action, asyncio.Task[Right]] = {}
+        self._known: dict[Action, tuple[float, Permission]] = {}
+        self._asking: dict[Action, asyncio.Task[Permission]] = {}
 
     def close(self) -> None:
         """End the questions that nobody waits for."""
         for task in self._asking.values():
             task.cancel()
 
-    def last(self, action: Action) -> tuple[float, Right] | None:
+    def last(self, action: Action) -> tuple[float, Permission] | None:
         """The last answer, and how many seconds old it is."""
         known = self._known.get(action)
         return (time.monotonic() - known[0], known[1]) if known is not None else None
 
-    async def may(self, action: Action) -> Right:
+    async def may(self, action: Action) -> Permission:
         """Whether the person may do this, as the API server says."""
         known = self._known.get(action)
         age = time.monotonic() - known[0] if known is not None else math.inf
@@ -90,13 +90,13 @@ class Rights:
             task.add_done_callback(lambda done: self._asked(action, done))
         return known[1]
 
-    def _asked(self, action: Action, done: "asyncio.Task[Right]") -> None:
+    def _asked(self, action: Action, done: "asyncio.Task[Permission]") -> None:
         """The right was asked about for later pages; if that failed, the next page asks itself."""
         self._asking.pop(action, None)
         if not done.cancelled():
             done.exception()
 
-    async def _ask(self, action: Action) -> Right:
+    async def _ask(self, action: Action) -> Permission:
         question = {"spec": {"resourceAttributes": action.attributes}}
         answer = await self._client.create(
             ACCESS_REVIEWS,
@@ -108,10 +108,10 @@ class Rights:
             },
         )
         status = answer.get("status") or {}
-        right = Right(bool(status.get("allowed")))
+        right = Permission(bool(status.get("allowed")))
         if not right.allowed:
             why = f" ({status['reason']})" if status.get("reason") else ""
-            right = Right(False, f"{self._user} may not {action.text}{why}")
+            right = Permission(False, f"{self._user} may not {action.text}{why}")
         self._known[action] = (time.monotonic(), right)
         if len(self._known) > 1000:
             self._known.clear()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quarterdeck.console.account import Account
+    from quarterdeck.console.account import ConsoleAccount
 
 IDLE_LIMIT = 2 * 3600.0
 """Seconds without a request after which a session ends."""
@@ -25,7 +25,7 @@ LINK_LIFETIME = 3600.0
 class Session:
     """One browser of one person."""
 
-    def __init__(self, account: "Account", now: float) -> None:
+    def __init__(self, account: "ConsoleAccount", now: float) -> None:
         self.id = secrets.token_urlsafe(32)
         self.csrf = secrets.token_urlsafe(32)
         self.account = account
@@ -60,7 +60,7 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_id.values())
 
-    def begin(self, account: "Account", now: float) -> Session:
+    def begin(self, account: "ConsoleAccount", now: float) -> Session:
         """A new session with a new id; beyond a limit, the longest unused one ends."""
         own = [one for one in self._by_id.values() if one.account.user == account.user]
         if len(own) >= MAX_SESSIONS_OF_USER:

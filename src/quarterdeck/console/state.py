@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from quarterdeck.console.account import Account, who_is
+from quarterdeck.console.account import ConsoleAccount, who_is
 from quarterdeck.console.limits import LogInLimit
 from quarterdeck.console.render import environment
 from quarterdeck.console.sessions import OneTimeLinks, Session, Sessions
@@ -47,20 +47,20 @@ class Console:
         self.templates = environment()
         self.comparing = asyncio.Semaphore(MAX_COMPARED)
         """Held while a catalog is read for the next version of a Subscription."""
-        self.accounts: dict[str, Account] = {}
+        self.accounts: dict[str, ConsoleAccount] = {}
 
-    async def account_of_token(self, token: str) -> Account:
+    async def account_of_token(self, token: str) -> ConsoleAccount:
         """The account of a token; raises `Unauthorized` if the API server does not accept it."""
         credentials = StaticHeader.bearer(token)
         key = "token:" + hashlib.sha256(token.strip().encode()).hexdigest()
         connection = without_identity(self._strangers, credentials)
         return await self._account(key, connection)
 
-    async def account_of_link(self) -> Account:
+    async def account_of_link(self) -> ConsoleAccount:
         """The account of one-time links: whoever started the console."""
         return await self._account(LINK_ACCOUNT, self.connection)
 
-    async def _account(self, key: str, connection: Connection) -> Account:
+    async def _account(self, key: str, connection: Connection) -> ConsoleAccount:
         # Asked at each log-in: a token that is known here may have been revoked.
         client = Client(connection)
         try:
@@ -72,7 +72,7 @@ class Console:
         if known is not None and not known.ended.is_set():
             await client.close()
             return known
-        account = self.accounts[key] = Account(client, user)
+        account = self.accounts[key] = ConsoleAccount(client, user)
         return account
 
     async def close_unused(self) -> None:
@@ -98,7 +98,7 @@ class Console:
         for session in list(self.sessions):
             self.sessions.end(session)
 
-    def end_account(self, account: Account) -> None:
+    def end_account(self, account: ConsoleAccount) -> None:
         """End all sessions of an account whose credentials are no longer accepted."""
         account.ended.set()
         for session in [one for one in self.sessions if one.account is account]:
@@ -109,7 +109,7 @@ CONSOLE: web.AppKey[Console] = web.AppKey("console", Console)
 SESSION: web.RequestKey[Session] = web.RequestKey("session", Session)
 
 
-def feeds_of(account: Account) -> "dict[str, Feed]":
+def feeds_of(account: ConsoleAccount) -> "dict[str, Feed]":
     """The live pages of an account, by path."""
     feeds: dict[str, Any] = account.feeds
     return feeds

@@ -26,8 +26,8 @@ from quarterdeck.kube import AlreadyExists, Connection, KubeError, NotFound
 from quarterdeck.kube.auth import CertificateFiles
 from quarterdeck.kube.client_certificate import (
     SIGNING_REQUESTS,
-    Answer,
     ClientCertificate,
+    RequestState,
     answer_to,
     new_key,
     public_key,
@@ -235,7 +235,7 @@ class CertificateRenewal:
             say("client certificate is not renewed yet", why=trouble)
         self._standing = msgspec.structs.replace(self._standing, trouble=trouble)
 
-    def _warn(self, request: Object, answer: Answer) -> None:
+    def _warn(self, request: Object, answer: RequestState) -> None:
         """Create an event about the request, once for each state of it."""
         note = self._standing.trouble
         self._manager.events.event(

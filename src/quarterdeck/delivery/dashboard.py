@@ -21,7 +21,7 @@ COLUMNS = 2
 HEIGHT = 8
 
 
-class Query(msgspec.Struct, frozen=True):
+class PanelQuery(msgspec.Struct, frozen=True):
     """One query of a panel."""
 
     expr: str
@@ -35,7 +35,7 @@ class Panel(msgspec.Struct, frozen=True):
     kind: str
     """Grafana's type of panel: `stat`, `timeseries` or `table`."""
     unit: str
-    queries: tuple[Query, ...]
+    queries: tuple[PanelQuery, ...]
 
 
 def dashboard_object(operators: Iterable[Declaration]) -> Object:
@@ -91,7 +91,7 @@ def _release() -> Iterator[Panel]:
         "Release",
         "stat",
         "none",
-        (Query('count by (version) (cluster_version{type="current"})', "{{version}}"),),
+        (PanelQuery('count by (version) (cluster_version{type="current"})', "{{version}}"),),
     )
     applied = 'max by (version) (cluster_version_payload{type="applied"})'
     pending = 'max by (version) (cluster_version_payload{type="pending"})'
@@ -99,7 +99,7 @@ def _release() -> Iterator[Panel]:
         "Manifests of the release",
         "timeseries",
         "none",
-        (Query(applied, "{{version}} applied"), Query(pending, "{{version}} pending")),
+        (PanelQuery(applied, "{{version}} applied"), PanelQuery(pending, "{{version}} pending")),
     )
 
 
@@ -110,10 +110,10 @@ def _cluster_operators() -> Iterator[Panel]:
         "stat",
         "none",
         (
-            Query("sum(max by (name) (cluster_operator_up))", "available"),
-            Query("count(max by (name) (cluster_operator_up))", "all"),
-            Query(f"sum(max by (name) ({degraded}))", "degraded"),
-            Query("sum(max by (name) (cluster_operator_stale))", "stale"),
+            PanelQuery("sum(max by (name) (cluster_operator_up))", "available"),
+            PanelQuery("count(max by (name) (cluster_operator_up))", "all"),
+            PanelQuery(f"sum(max by (name) ({degraded}))", "degraded"),
+            PanelQuery("sum(max by (name) (cluster_operator_stale))", "stale"),
         ),
     )
     seen = "max by (name) (cluster_operator_last_proven_alive_timestamp_seconds > 0)"
@@ -121,19 +121,19 @@ def _cluster_operators() -> Iterator[Panel]:
         "Time since the last sign of life",
         "timeseries",
         "s",
-        (Query(f"time() - {seen}", "{{name}}"),),
+        (PanelQuery(f"time() - {seen}", "{{name}}"),),
     )
     yield Panel(
         "Availability",
         "table",
         "none",
-        (Query("max by (name, version, reason) (cluster_operator_up)", ""),),
+        (PanelQuery("max by (name, version, reason) (cluster_operator_up)", ""),),
     )
     yield Panel(
         "Conditions that are True",
         "table",
         "none",
-        (Query("max by (name, condition, reason) (cluster_operator_conditions == 1)", ""),),
+        (PanelQuery("max by (name, condition, reason) (cluster_operator_conditions == 1)", ""),),
     )
 
 
@@ -152,7 +152,7 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "table",
         "none",
         (
-            Query(
+            PanelQuery(
                 "max by (namespace, name, pod) "
                 f'(leader_election_master_status{{{ours}, name=~"{leases}"}} == 1)',
                 "",
@@ -164,7 +164,7 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "timeseries",
         "ops",
         (
-            Query(
+            PanelQuery(
                 f"{by_controller} (rate(controller_runtime_reconcile_total{{{ours}}}{rate}))",
                 controller,
             ),
@@ -175,7 +175,7 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "timeseries",
         "ops",
         (
-            Query(
+            PanelQuery(
                 f"{by_controller} "
                 f"(rate(controller_runtime_reconcile_errors_total{{{ours}}}{rate}))",
                 controller,
@@ -188,7 +188,7 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "timeseries",
         "s",
         (
-            Query(
+            PanelQuery(
                 "histogram_quantile(0.99, sum by (namespace, controller, le) "
                 f"(rate({buckets}{{{ours}}}{rate})))",
                 controller,
@@ -199,14 +199,14 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "Keys that wait",
         "timeseries",
         "none",
-        (Query(f"{by_controller} (workqueue_depth{{{ours}}})", controller),),
+        (PanelQuery(f"{by_controller} (workqueue_depth{{{ours}}})", controller),),
     )
     yield Panel(
         "Requests to the API server",
         "timeseries",
         "reqps",
         (
-            Query(
+            PanelQuery(
                 "sum by (namespace, method, code) "
                 f"(rate(rest_client_requests_total{{{ours}}}{rate}))",
                 "{{namespace}} {{method}} {{code}}",
@@ -217,13 +217,13 @@ def _runtime(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "Memory",
         "timeseries",
         "bytes",
-        (Query(f"process_resident_memory_bytes{{{ours}}}", "{{namespace}} {{pod}}"),),
+        (PanelQuery(f"process_resident_memory_bytes{{{ours}}}", "{{namespace}} {{pod}}"),),
     )
     yield Panel(
         "CPU",
         "timeseries",
         "percentunit",
-        (Query(f"rate(process_cpu_seconds_total{{{ours}}}{rate})", "{{namespace}} {{pod}}"),),
+        (PanelQuery(f"rate(process_cpu_seconds_total{{{ours}}}{rate})", "{{namespace}} {{pod}}"),),
     )
 
 
@@ -237,7 +237,7 @@ def _router(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "timeseries",
         "ops",
         tuple(
-            Query(f"sum by (pod) (rate({name}_{what}_total{rate}))", f"{{{{pod}}}} {legend}")
+            PanelQuery(f"sum by (pod) (rate({name}_{what}_total{rate}))", f"{{{{pod}}}} {legend}")
             for what, legend in (("requests", "requests"), ("lines", "lines"))
         ),
     )
@@ -245,14 +245,14 @@ def _router(operators: Iterable[Declaration]) -> Iterator[Panel]:
         "Access lines that are lost",
         "timeseries",
         "none",
-        (Query(f"sum by (pod) (increase({name}_lines_lost_total{rate}))", "{{pod}}"),),
+        (PanelQuery(f"sum by (pod) (increase({name}_lines_lost_total{rate}))", "{{pod}}"),),
     )
     yield Panel(
         "Reloads and starts of HAProxy",
         "timeseries",
         "none",
         tuple(
-            Query(
+            PanelQuery(
                 f"sum by (pod) (increase(quarterdeck_router_{what}_total{rate}))",
                 f"{{{{pod}}}} {what}",
             )

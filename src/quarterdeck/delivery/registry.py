@@ -33,7 +33,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         return f"operator {self.name} of {self.distribution} is left out: {self.why}"
 
 
-class Registry(msgspec.Struct, frozen=True, kw_only=True):
+class InstalledOperators(msgspec.Struct, frozen=True, kw_only=True):
     """The installed operators by name, and those that were left out."""
 
     operators: Mapping[str, Declaration]
@@ -59,14 +59,14 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def installed() -> Registry:
+def installed() -> InstalledOperators:
     """The operators of all installed distributions."""
     from importlib.metadata import entry_points
 
     return read(entry_points(group=GROUP))
 
 
-def read(entries: "Iterable[EntryPoint]") -> Registry:
+def read(entries: "Iterable[EntryPoint]") -> InstalledOperators:
     """The operators of these entry points: ours first, then by distribution and name."""
     operators: dict[str, Declaration] = {}
     distributions: dict[str, str] = {}
@@ -80,7 +80,7 @@ def read(entries: "Iterable[EntryPoint]") -> Registry:
         elif isinstance(found, Declaration):
             operators[entry.name] = found
             distributions[entry.name] = distribution
-    return Registry(
+    return InstalledOperators(
         operators=operators,
         distributions=distributions,
         left_out=tuple(left_out),

@@ -13,7 +13,7 @@ from quarterdeck.images import debian, python_files
 from quarterdeck.images.contents import (
     LAYERS,
     LIBRARY,
-    Kind,
+    ImageKind,
     application_files,
     base_files,
     config,
@@ -27,10 +27,10 @@ from quarterdeck.oci.model import Platform
 PAYLOAD = "deploy/payload"
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ImageOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What to build, and from what."""
 
-    kind: Kind
+    kind: ImageKind
     source: Path
     """A checkout of Quarterdeck."""
     mirrors: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
-def build_image(order: Order, output: Path, show: Callable[[str], None]) -> Built:
+def build_image(order: ImageOrder, output: Path, show: Callable[[str], None]) -> Built:
     """Build an image and write it as an OCI archive."""
     started = clock.monotonic()
     debian.check_machine()
@@ -71,7 +71,7 @@ def build_image(order: Order, output: Path, show: Callable[[str], None]) -> Buil
         return write_image(order, tree, output, Path(scratch), started)
 
 
-def build_tree(order: Order, output: Path, show: Callable[[str], None]) -> int:
+def build_tree(order: ImageOrder, output: Path, show: Callable[[str], None]) -> int:
     """Build the files of an image and write them into a new directory; return their number."""
     debian.check_machine()
     with tempfile.TemporaryDirectory(prefix="quarterdeck-image-") as scratch:
@@ -81,7 +81,7 @@ def build_tree(order: Order, output: Path, show: Callable[[str], None]) -> int:
         return len(entries)
 
 
-def prepare(order: Order, scratch: Path, show: Callable[[str], None]) -> Tree:
+def prepare(order: ImageOrder, scratch: Path, show: Callable[[str], None]) -> Tree:
     """Everything that goes into the image, as files in a scratch directory."""
     root = scratch / "root"
     show(f"extracting Debian packages: {' '.join(order.kind.packages)}")
@@ -89,7 +89,9 @@ def prepare(order: Order, scratch: Path, show: Callable[[str], None]) -> Tree:
     return prepare_python(order, root, scratch, show)
 
 
-def prepare_python(order: Order, root: Path, scratch: Path, show: Callable[[str], None]) -> Tree:
+def prepare_python(
+    order: ImageOrder, root: Path, scratch: Path, show: Callable[[str], None]
+) -> Tree:
     """The same, in a directory with the extracted Debian packages."""
     _prune(root)
     show("installing the Python packages")
@@ -105,7 +107,9 @@ def prepare_python(order: Order, root: Path, scratch: Path, show: Callable[[str]
     return Tree(layers=layers, version=version)
 
 
-def write_image(order: Order, tree: Tree, output: Path, scratch: Path, started: float) -> Built:
+def write_image(
+    order: ImageOrder, tree: Tree, output: Path, scratch: Path, started: float
+) -> Built:
     """Write the layers and the archive."""
     layers: list[Layer] = []
     blobs: dict[str, bytes | Path] = {}

@@ -39,7 +39,7 @@ ENVIRONMENT = {
 ENTRYPOINT = ("/usr/bin/quarterdeck",)
 
 
-class Kind(Enum):
+class ImageKind(Enum):
     """The images that there are."""
 
     OPERATORS = "operators"
@@ -48,24 +48,24 @@ class Kind(Enum):
     @property
     def packages(self) -> tuple[str, ...]:
         """The Debian packages of the image."""
-        return (*_COMMON, "haproxy", "rsyslog") if self is Kind.ROUTER else _COMMON
+        return (*_COMMON, "haproxy", "rsyslog") if self is ImageKind.ROUTER else _COMMON
 
     @property
     def image_name(self) -> str:
         """The name of the image, as in `image-references`."""
-        return "quarterdeck-router" if self is Kind.ROUTER else "quarterdeck"
+        return "quarterdeck-router" if self is ImageKind.ROUTER else "quarterdeck"
 
     @property
     def description(self) -> str:
         """What the image is, in a sentence."""
-        if self is Kind.ROUTER:
+        if self is ImageKind.ROUTER:
             return "Quarterdeck's router: HAProxy, rsyslog and the program that configures them"
         return "Quarterdeck: operators that configure, watch, upgrade and hand over operators"
 
     @property
     def has_manifests(self) -> bool:
         """Whether a release takes manifests from the image."""
-        return self is Kind.OPERATORS
+        return self is ImageKind.OPERATORS
 
 
 LAYERS = ("base", "dependencies", "application")
@@ -165,7 +165,7 @@ def base_files(certificates: Mapping[str, bytes]) -> list[Entry]:
     ]
 
 
-def application_files(kind: Kind, payload: Mapping[str, Path]) -> list[Entry]:
+def application_files(kind: ImageKind, payload: Mapping[str, Path]) -> list[Entry]:
     """The files of the application's layer beside its package: the program and its manifests."""
     launcher = Entry(path=ENTRYPOINT[0].lstrip("/"), mode=0o755, content=_LAUNCHER.encode())
     if not kind.has_manifests:
@@ -173,7 +173,7 @@ def application_files(kind: Kind, payload: Mapping[str, Path]) -> list[Entry]:
     return [launcher, *(Entry(path=f"{MANIFESTS}/{n}", content=p) for n, p in payload.items())]
 
 
-def labels(kind: Kind, version: str) -> dict[str, str]:
+def labels(kind: ImageKind, version: str) -> dict[str, str]:
     """The labels of an image."""
     standard = {
         "title": kind.image_name,
@@ -186,7 +186,7 @@ def labels(kind: Kind, version: str) -> dict[str, str]:
     return made | ({OPERATOR_LABEL: "true"} if kind.has_manifests else {})
 
 
-def config(kind: Kind, version: str, architecture: str, created: str) -> dict[str, Any]:
+def config(kind: ImageKind, version: str, architecture: str, created: str) -> dict[str, Any]:
     """The config of an image, without its layers."""
     return {
         "created": created,

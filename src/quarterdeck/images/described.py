@@ -20,7 +20,7 @@ from quarterdeck.payload.observed import SELF_MANAGED
 from quarterdeck.payload.seal import Sealed, read_seal
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class ReleaseOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where a release was read, and what its image says; empty fields do not apply."""
 
     place: str
@@ -34,7 +34,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 class ReadRelease(msgspec.Struct, frozen=True, kw_only=True):
     """A release with all that can be shown of it."""
 
-    origin: Origin
+    origin: ReleaseOrigin
     payload: Payload
     sealed: bool
     """Whether every file is as its SHA256SUMS says."""
@@ -64,14 +64,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return not self.images and not self.manifests
 
 
-def read_directory(directory: Path, origin: Origin | None = None) -> ReadRelease:
+def read_directory(directory: Path, origin: ReleaseOrigin | None = None) -> ReadRelease:
     """The release in a directory; PayloadError if it cannot be read."""
     sums = read_seal(directory)
     seal = Sealed(sums) if isinstance(sums, Mapping) else None
     reading = read_payload([directory], profile=SELF_MANAGED, seal=seal)
     if reading.problems:
         raise PayloadError(reading.problems)
-    where = origin or Origin(place=str(directory))
+    where = origin or ReleaseOrigin(place=str(directory))
     return ReadRelease(origin=where, payload=reading.payload, sealed=seal is not None)
 
 
@@ -83,7 +83,7 @@ def read_archive(archive: Path, architecture: str = "amd64") -> ReadRelease:
             raise BuildError(f"{archive}: an image without layers; build it with `release build`")
         with opened.open_blob(manifest.layers[-1]) as layer:
             extract_release(layer, directory)
-        origin = Origin(
+        origin = ReleaseOrigin(
             place=str(archive),
             digest=descriptor.digest,
             size=sum(layer.size for layer in manifest.layers),

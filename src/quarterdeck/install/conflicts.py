@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.api.meta import CRDS, NAMESPACES, Object
 from quarterdeck.install.facts import Identity, identity, managers_of
 from quarterdeck.install.plan import AppliedStep, InstallationPlan
-from quarterdeck.install.preflight import Finding, error, warning
+from quarterdeck.install.preflight import PreflightFinding, error, warning
 from quarterdeck.install.removal import LOCAL, Own, helm_release, is_ours
 from quarterdeck.status.definitions import is_foreign
 
@@ -34,7 +34,7 @@ def beside(plan: InstallationPlan, live: Live, own: Own) -> InstallationPlan:
     spaces = {one for one in theirs if one[0] == NAMESPACES.kind}
     by_helm = {one: helm_release(obj) for one, obj in live.items() if helm_release(obj)}
     taken = sorted(theirs - spaces - by_helm.keys())
-    findings: list[Finding] = []
+    findings: list[PreflightFinding] = []
     if deleted:
         findings.append(
             error(

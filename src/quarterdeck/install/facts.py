@@ -23,7 +23,7 @@ def identity(obj: Object) -> Identity:
     return str(obj["kind"]), str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
-class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class NeededRight(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """Something that an installation or a removal does, for which the user needs a right."""
 
     group: str
@@ -34,7 +34,7 @@ class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
     name: str = ""
 
 
-def described(rights: Iterable[Right]) -> str:
+def described(rights: Iterable[NeededRight]) -> str:
     """Rights for people, the verbs on one resource together."""
     verbs: dict[str, list[str]] = {}
     for right in rights:
@@ -55,7 +55,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The API groups that are served."""
     definitions: Mapping[str, Object] = {}
     """The CustomResourceDefinitions in the cluster, by name."""
-    unreadable: tuple[Right, ...] = ()
+    unreadable: tuple[NeededRight, ...] = ()
     """What the user may not read."""
     reporting: frozenset[str] = frozenset()
     """The ClusterOperators that operators of others report in."""

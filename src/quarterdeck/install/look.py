@@ -7,7 +7,7 @@ import msgspec
 from quarterdeck.api.meta import CRDS, NAMESPACES, Object, Resource
 from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.delivery.files import kinds
-from quarterdeck.install.facts import Right, described
+from quarterdeck.install.facts import NeededRight, described
 from quarterdeck.install.removal import (
     SKIPPED_KINDS,
     Found,
@@ -84,7 +84,7 @@ async def look(
 ) -> Installed:
     """What is there; a KubeError if the cluster cannot be asked."""
     known = known or own(operators)
-    unreadable: list[Right] = []
+    unreadable: list[NeededRight] = []
     names = {kind.crd_name for kind in kinds(operators)}
     served = {
         one.object["metadata"]["name"]: one.object
@@ -157,7 +157,7 @@ async def dependents(client: Client, uids: Collection[str]) -> list[Found]:
 
 
 async def objects_of(
-    client: Client, definition: Object, unreadable: list[Right] | None = None
+    client: Client, definition: Object, unreadable: list[NeededRight] | None = None
 ) -> list[Found]:
     """The objects of a definition, in the first version that is served."""
     for resource in kinds_of_definition(definition).values():
@@ -174,7 +174,7 @@ async def _plain_kinds(client: Client) -> list[Resource[Object]]:
 
 
 async def _list(
-    client: Client, resource: Resource[Object], unreadable: list[Right] | None = None
+    client: Client, resource: Resource[Object], unreadable: list[NeededRight] | None = None
 ) -> list[Found]:
     """All objects of a resource; what may not be read is added to `unreadable`, if given."""
     try:
@@ -184,7 +184,7 @@ async def _list(
     except Forbidden:
         if unreadable is None:
             raise
-        unreadable.append(Right(group=resource.group, resource=resource.plural, verb="list"))
+        unreadable.append(NeededRight(group=resource.group, resource=resource.plural, verb="list"))
         return []
     except ServerError as error:
         kind = f"{resource.plural}.{resource.group}".rstrip(".")

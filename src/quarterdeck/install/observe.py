@@ -11,7 +11,7 @@ from quarterdeck.api.meta import CRDS, DEPLOYMENTS, Object, Resource, foreign
 from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.delivery.installation import ALL_IN_ONE
 from quarterdeck.install.conflicts import Live
-from quarterdeck.install.facts import ClusterFacts, Identity, Right, identity
+from quarterdeck.install.facts import ClusterFacts, Identity, NeededRight, identity
 from quarterdeck.install.rights import Needed
 from quarterdeck.kube import Client, Forbidden, NotFound
 from quarterdeck.kube.kinds import GroupVersionKind, Kinds
@@ -40,7 +40,7 @@ class _Groups(msgspec.Struct):
 async def observe(client: Client, applier: Declaration) -> ClusterFacts:
     """The facts about the cluster; a KubeError if it cannot be asked."""
     version, groups = await asyncio.gather(client.raw("/version"), client.raw("/apis"))
-    unreadable: list[Right] = []
+    unreadable: list[NeededRight] = []
     read = _Reader(client, unreadable)
     definitions = {one["metadata"]["name"]: one for one in await read.all(CRDS)}
     reporting = [one for one in await read.all(CLUSTER_OPERATORS.plain) if is_foreign(one)]
@@ -70,7 +70,7 @@ async def live_objects(client: Client, objects: Iterable[Object], kinds: Kinds) 
     return found
 
 
-async def lacking_rights(client: Client, needed: Iterable[Needed]) -> list[Right]:
+async def lacking_rights(client: Client, needed: Iterable[Needed]) -> list[NeededRight]:
     """Those that the user has not got, each once."""
     needed = list(needed)
     denied = await _denied(client, {one.right for one in needed})
@@ -82,7 +82,7 @@ async def lacking_rights(client: Client, needed: Iterable[Needed]) -> list[Right
 class _Reader:
     """Reads what is there, and writes down what may not be read."""
 
-    def __init__(self, client: Client, unreadable: list[Right]) -> None:
+    def __init__(self, client: Client, unreadable: list[NeededRight]) -> None:
         self._client = client
         self._unreadable = unreadable
 
@@ -107,19 +107,19 @@ class _Reader:
             return None
 
     def _may_not(self, verb: str, resource: Resource[Object], namespace: str = "") -> None:
-        right = Right(
+        right = NeededRight(
             group=resource.group, resource=resource.plural, verb=verb, namespace=namespace
         )
         self._unreadable.append(right)
 
 
-async def _denied(client: Client, rights: Iterable[Right]) -> set[Right]:
+async def _denied(client: Client, rights: Iterable[NeededRight]) -> set[NeededRight]:
     rights = list(rights)
     allowed = await asyncio.gather(*(_is_allowed(client, right) for right in rights))
     return {right for right, may in zip(rights, allowed, strict=True) if not may}
 
 
-async def _is_allowed(client: Client, right: Right) -> bool:
+async def _is_allowed(client: Client, right: NeededRight) -> bool:
     resource, _, subresource = right.resource.partition("/")
     attributes = {
         "verb": right.verb,

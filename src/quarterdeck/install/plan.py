@@ -26,8 +26,8 @@ from quarterdeck.delivery.installation import (
 from quarterdeck.delivery.manifests import custom_resource
 from quarterdeck.install.facts import ClusterFacts
 from quarterdeck.install.preflight import (
-    Finding,
     InstallOptions,
+    PreflightFinding,
     error,
     info,
     left_alone,
@@ -56,7 +56,7 @@ class InstallationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is installed, in order."""
 
     way: Literal["release", "direct", "all-in-one"]
-    findings: tuple[Finding, ...]
+    findings: tuple[PreflightFinding, ...]
     steps: tuple[AppliedStep, ...] = ()
     later: tuple[AppliedStep, ...] = ()
     """Steps for the time when the operators run."""
@@ -148,9 +148,9 @@ def _steps(
     kept: Sequence[Declaration],
     image: str,
     way: str,
-) -> tuple[list[AppliedStep], list[Finding]]:
+) -> tuple[list[AppliedStep], list[PreflightFinding]]:
     steps: list[AppliedStep] = []
-    found: list[Finding] = []
+    found: list[PreflightFinding] = []
     direct = [one for one in kept if way == "direct" or not one.is_in_payload]
     if way == "release":
         (applier,) = (one for one in kept if one.applies_payload)
@@ -220,10 +220,10 @@ def _served_here(
     operators: Sequence[Declaration],
     asked: Sequence[str],
     way: str,
-) -> tuple[list[Declaration], list[Finding]]:
+) -> tuple[list[Declaration], list[PreflightFinding]]:
     """The operators to install, and why others are switched off."""
     kept: list[Declaration] = []
-    found: list[Finding] = []
+    found: list[PreflightFinding] = []
     for declared in operators:
         if declared.applies_payload:
             if way != "direct":

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from quarterdeck.delivery.declaration import Declaration
-from quarterdeck.install.facts import CLUSTER_VERSIONS, ClusterFacts, Right, described
+from quarterdeck.install.facts import CLUSTER_VERSIONS, ClusterFacts, NeededRight, described
 from quarterdeck.status.definitions import is_foreign
 from quarterdeck.versions import parse_version
 
@@ -16,7 +16,7 @@ OLDEST_SERVER = (1, 31)
 Level = Literal["error", "warning", "info"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class PreflightFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What the preflight found."""
 
     level: Level
@@ -38,7 +38,7 @@ class InstallOptions(msgspec.Struct, frozen=True, kw_only=True):
     `release.pub`."""
 
 
-def server_findings(facts: ClusterFacts) -> list[Finding]:
+def server_findings(facts: ClusterFacts) -> list[PreflightFinding]:
     """Whether the API server is new enough."""
     parsed = parse_version(facts.server_version.removeprefix("v"))
     shown = facts.server_version or "of an unknown version"
@@ -50,7 +50,7 @@ def server_findings(facts: ClusterFacts) -> list[Finding]:
     return [info(f"the API server is {shown}")]
 
 
-def rights_findings(lacking: Sequence[Right]) -> list[Finding]:
+def rights_findings(lacking: Sequence[NeededRight]) -> list[PreflightFinding]:
     """What the user may not do."""
     if not lacking:
         return []
@@ -62,7 +62,7 @@ def rights_findings(lacking: Sequence[Right]) -> list[Finding]:
     ]
 
 
-def way_findings(facts: ClusterFacts, options: InstallOptions, way: str) -> list[Finding]:
+def way_findings(facts: ClusterFacts, options: InstallOptions, way: str) -> list[PreflightFinding]:
     """Another way of installation that the cluster has already, or that it cannot have."""
     if way == "all-in-one" and facts.applier is not None and not is_foreign(facts.applier):
         return [
@@ -83,7 +83,9 @@ def way_findings(facts: ClusterFacts, options: InstallOptions, way: str) -> list
     return []
 
 
-def operator_names(options: InstallOptions, operators: Sequence[Declaration]) -> list[Finding]:
+def operator_names(
+    options: InstallOptions, operators: Sequence[Declaration]
+) -> list[PreflightFinding]:
     """Operators that do not exist, or that no choice leaves out."""
     known = {one.name: one for one in operators}
     found = [
@@ -107,7 +109,7 @@ def operator_names(options: InstallOptions, operators: Sequence[Declaration]) ->
     return found
 
 
-def left_alone(facts: ClusterFacts) -> list[Finding]:
+def left_alone(facts: ClusterFacts) -> list[PreflightFinding]:
     """A line for the definitions of others that stay as they are."""
     ours = {CLUSTER_VERSIONS.partition(".")[2], "operator.openshift.io"}
     left = sorted(name for name in facts.foreign if name.partition(".")[2] in ours)
@@ -116,7 +118,7 @@ def left_alone(facts: ClusterFacts) -> list[Finding]:
     return [info(f"left as they are, because others installed them: {', '.join(left)}")]
 
 
-def release_findings(facts: ClusterFacts, image: str) -> list[Finding]:
+def release_findings(facts: ClusterFacts, image: str) -> list[PreflightFinding]:
     """That a release which is there stays."""
     found = [info(f"the cluster has the release {facts.release}, which stays")]
     if image and image.rpartition("@")[2] != facts.release_image.rpartition("@")[2]:
@@ -124,16 +126,16 @@ def release_findings(facts: ClusterFacts, image: str) -> list[Finding]:
     return found
 
 
-def error(message: str) -> Finding:
+def error(message: str) -> PreflightFinding:
     """A finding that refuses the installation."""
-    return Finding(level="error", message=message)
+    return PreflightFinding(level="error", message=message)
 
 
-def warning(message: str) -> Finding:
+def warning(message: str) -> PreflightFinding:
     """A finding about what is not as usual."""
-    return Finding(level="warning", message=message)
+    return PreflightFinding(level="warning", message=message)
 
 
-def info(message: str) -> Finding:
+def info(message: str) -> PreflightFinding:
     """A finding to know."""
-    return Finding(level="info", message=message)
+    return PreflightFinding(level="info", message=message)

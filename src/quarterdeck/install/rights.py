@@ -11,7 +11,7 @@ import msgspec
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
 from quarterdeck.api.meta import CRDS, NAMESPACES, Object, Resource
-from quarterdeck.install.facts import Right
+from quarterdeck.install.facts import NeededRight
 from quarterdeck.install.plan import InstallationPlan
 from quarterdeck.install.preflight import rights_findings
 from quarterdeck.kube.kinds import GroupVersionKind, Kinds, kinds_of_definition
@@ -24,10 +24,10 @@ BINDINGS = frozenset({"ClusterRoleBinding", "RoleBinding"})
 class Needed(msgspec.Struct, frozen=True, kw_only=True):
     """A right that is needed, and those that do instead of it, all together."""
 
-    right: Right
-    instead: tuple[Right, ...] = ()
+    right: NeededRight
+    instead: tuple[NeededRight, ...] = ()
 
-    def lacking(self, denied: Iterable[Right]) -> tuple[Right, ...]:
+    def lacking(self, denied: Iterable[NeededRight]) -> tuple[NeededRight, ...]:
         """What of it is missing if the user has not got these rights."""
         denied = frozenset(denied)
         if self.right not in denied:
@@ -72,11 +72,13 @@ def needed_rights(plan: InstallationPlan, kinds: Kinds) -> list[Needed]:
     return list(found)
 
 
-def _right(resource: Resource[Object], verb: str, namespace: str = "") -> Right:
-    return Right(group=resource.group, resource=resource.plural, verb=verb, namespace=namespace)
+def _right(resource: Resource[Object], verb: str, namespace: str = "") -> NeededRight:
+    return NeededRight(
+        group=resource.group, resource=resource.plural, verb=verb, namespace=namespace
+    )
 
 
-def refused_without(plan: InstallationPlan, lacking: Sequence[Right]) -> InstallationPlan:
+def refused_without(plan: InstallationPlan, lacking: Sequence[NeededRight]) -> InstallationPlan:
     """The plan, refused because the user has not got these rights."""
     findings = (*plan.findings, *rights_findings(lacking))
     return msgspec.structs.replace(plan, findings=findings, steps=(), later=())
@@ -101,11 +103,13 @@ def _on(resource: Resource[Object], obj: Object, verbs: Iterable[str]) -> Iterat
 def _for_roles(obj: Object, roles: Mapping[tuple[str, str, str], Object]) -> Iterator[Needed]:
     namespace = str(obj["metadata"].get("namespace") or "")
     if obj["kind"] in ROLES:
-        right = Right(group=RBAC, resource=ROLES[obj["kind"]], verb="escalate", namespace=namespace)
+        right = NeededRight(
+            group=RBAC, resource=ROLES[obj["kind"]], verb="escalate", namespace=namespace
+        )
         yield Needed(right=right, instead=_in_role(obj, namespace))
     if obj["kind"] in BINDINGS:
         kind, name = obj["roleRef"]["kind"], obj["roleRef"]["name"]
-        right = Right(
+        right = NeededRight(
             group=RBAC,
             resource=ROLES[kind],
             verb="bind",
@@ -124,10 +128,10 @@ def _roles(objects: Iterable[Object]) -> dict[tuple[str, str, str], Object]:
     }
 
 
-def _in_role(role: Object, namespace: str) -> tuple[Right, ...]:
+def _in_role(role: Object, namespace: str) -> tuple[NeededRight, ...]:
     """The rights that a role gives; without those to paths, which ours do not have."""
     return tuple(
-        Right(group=group, resource=resource, verb=verb, namespace=namespace, name=name)
+        NeededRight(group=group, resource=resource, verb=verb, namespace=namespace, name=name)
         for rule in role.get("rules") or ()
         for group, resource, verb, name in product(
             rule.get("apiGroups") or (),

@@ -72,7 +72,7 @@ class Requested(msgspec.Struct, frozen=True, kw_only=True):
     public_key: bytes
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class RequestState(msgspec.Struct, frozen=True, kw_only=True):
     """How a request for a certificate stands."""
 
     state: Literal["issued", "refused", "waiting"]
@@ -173,7 +173,7 @@ def condition(obj: Object, kind: str) -> Object | None:
     return next((one for one in conditions if one.get("type") == kind), None)
 
 
-def answer_to(obj: Object, key: bytes, own: ClientCertificate, now: datetime) -> Answer:
+def answer_to(obj: Object, key: bytes, own: ClientCertificate, now: datetime) -> RequestState:
     """How our request for a certificate that follows our own stands."""
     name = obj["metadata"]["name"]
     for kind in ("Denied", "Failed"):
@@ -191,14 +191,14 @@ def answer_to(obj: Object, key: bytes, own: ClientCertificate, now: datetime) ->
             why = f"cannot be read: {error}"
         if why:
             return _refused(f"the certificate in certificatesigningrequest {name} {why}")
-        return Answer(state="issued", certificate=issued)
+        return RequestState(state="issued", certificate=issued)
     if condition(obj, "Approved") is not None:
-        return Answer(
+        return RequestState(
             state="waiting",
             why=f"certificatesigningrequest {name} is approved and not signed: does the "
             f"kube-controller-manager run, with the key of the signer {SIGNER}?",
         )
-    return Answer(
+    return RequestState(
         state="waiting",
         why=f"certificatesigningrequest {name} waits for its approval: "
         f"kubectl certificate approve {name}",
@@ -228,8 +228,8 @@ def unusable(
     return ""
 
 
-def _refused(why: str) -> Answer:
-    return Answer(state="refused", why=why)
+def _refused(why: str) -> RequestState:
+    return RequestState(state="refused", why=why)
 
 
 def _who(one: ClientCertificate) -> str:

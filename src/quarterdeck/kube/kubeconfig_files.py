@@ -66,7 +66,7 @@ class KubeconfigUser(msgspec.Struct, rename="kebab"):
     auth_provider: dict[str, Any] | None = None
 
 
-class Context(msgspec.Struct, rename="kebab"):
+class KubeconfigContext(msgspec.Struct, rename="kebab"):
     """A cluster and a user."""
 
     cluster: str = ""
@@ -86,7 +86,7 @@ class _NamedUser(msgspec.Struct):
 
 class _NamedContext(msgspec.Struct):
     name: str
-    context: Context = msgspec.field(default_factory=Context)
+    context: KubeconfigContext = msgspec.field(default_factory=KubeconfigContext)
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
@@ -136,7 +136,7 @@ class Merged(msgspec.Struct):
 
     clusters: dict[str, KubeconfigEntry[KubeconfigCluster]] = {}
     users: dict[str, KubeconfigEntry[KubeconfigUser]] = {}
-    contexts: dict[str, KubeconfigEntry[Context]] = {}
+    contexts: dict[str, KubeconfigEntry[KubeconfigContext]] = {}
     current: str = ""
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from quarterdeck.localcluster.access import access_to
 from quarterdeck.localcluster.errors import LocalClusterError, NotReady
 from quarterdeck.localcluster.installation import install_missing
-from quarterdeck.localcluster.order import Order, encode
+from quarterdeck.localcluster.order import ClusterOrder, encode
 from quarterdeck.localcluster.process import how_it_ended, tail
 from quarterdeck.localcluster.real_nodes.leftovers import remove_leftovers
 from quarterdeck.localcluster.state import Layout, is_locked, prepare
@@ -28,7 +28,7 @@ STOP_TIMEOUT = 60.0
 _POLL_PERIOD = 0.05
 
 
-def bring_up(order: Order, progress: Callable[[str], None]) -> ClusterStatus:
+def bring_up(order: ClusterOrder, progress: Callable[[str], None]) -> ClusterStatus:
     """Start the cluster unless it runs, wait until it is ready, and return its status."""
     layout = Layout(order.state)
     prepare(layout)
@@ -100,7 +100,7 @@ def purge(layout: Layout) -> None:
     layout.root.unlink(missing_ok=True)
 
 
-def _spawn(layout: Layout, order: Order) -> "subprocess.Popen[bytes]":
+def _spawn(layout: Layout, order: ClusterOrder) -> "subprocess.Popen[bytes]":
     with layout.log_of("supervisor").open("ab") as log:
         child = subprocess.Popen(
             # The directory is an argument only so that it shows in the list of processes.

@@ -22,7 +22,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """Changes to the operators' own objects at their creation, by kind."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Which cluster to run, and with which contents."""
 
     state: Path
@@ -36,14 +36,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     contents: Contents = Contents()
 
 
-def encode(order: Order) -> bytes:
+def encode(order: ClusterOrder) -> bytes:
     """The order as JSON."""
     return msgspec.json.encode(order, enc_hook=str)
 
 
-def decode(text: bytes) -> Order:
+def decode(text: bytes) -> ClusterOrder:
     """The order in this JSON."""
-    return msgspec.json.decode(text, type=Order, dec_hook=_path)
+    return msgspec.json.decode(text, type=ClusterOrder, dec_hook=_path)
 
 
 def _path(kind: type, value: Any) -> Any:

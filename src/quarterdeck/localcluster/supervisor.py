@@ -19,7 +19,7 @@ from quarterdeck.localcluster.controlplane import ControlPlane
 from quarterdeck.localcluster.crashes import CrashHistory, crashed, started
 from quarterdeck.localcluster.errors import AlreadyRunning, LocalClusterError
 from quarterdeck.localcluster.installation import install
-from quarterdeck.localcluster.order import Order, decode
+from quarterdeck.localcluster.order import ClusterOrder, decode
 from quarterdeck.localcluster.process import how_it_ended
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.static_pods import use_static_pods
@@ -55,7 +55,7 @@ class Supervisor:
 
     def __init__(
         self,
-        order: Order,
+        order: ClusterOrder,
         *,
         report: Report,
         progress: Report,

@@ -38,7 +38,7 @@ from quarterdeck.metal3.names import (
 )
 from quarterdeck.metal3.password import PasswordMissing, check_secret, new_secret
 from quarterdeck.metal3.progress import APPLYING, progress
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import State, StateReason
 from quarterdeck.metal3.validation import InvalidValue, faults
 from quarterdeck.metal3.validity import described, desired_status
 
@@ -112,23 +112,23 @@ class Operand:
         found = self._deployments.get(DEPLOYMENT_KEY)
         decision = await decide(ownership_of(found))
         if decision is HandoverDecision.STAND_DOWN:
-            return State(Reason.STANDING_DOWN, "another operator manages metal3")
+            return State(StateReason.STANDING_DOWN, "another operator manages metal3")
         provisioning = self._provisionings.get(PROVISIONING_KEY)
         if provisioning is None or provisioning.metadata.deletion_timestamp:
             message = f"Waiting for Provisioning {PROVISIONING_KEY} on the platform BareMetal"
-            return State(Reason.WAITING, message)
+            return State(StateReason.WAITING, message)
         wrong = faults(provisioning.spec)
         await self._tell(provisioning, wrong)
         if wrong:
-            return State(Reason.INVALID, described(wrong))
+            return State(StateReason.INVALID, described(wrong))
         try:
             images = images_in(self._config_maps.get(self._role.images), self._role.images)
         except MissingImages as error:
-            return State(Reason.NO_IMAGES, str(error))
+            return State(StateReason.NO_IMAGES, str(error))
         try:
             await self._ensure_password()
         except PasswordMissing as error:
-            return State(Reason.NO_PASSWORD, str(error))
+            return State(StateReason.NO_PASSWORD, str(error))
         if decision is HandoverDecision.CLAIM and found is not None:
             found = await self._claim(found)
         desired = desired_deployment(
@@ -147,16 +147,18 @@ class Operand:
         )
         self._announce_roll_out(found, made)
         if "status" not in made:
-            return State(Reason.SYNCING, APPLYING)
+            return State(StateReason.SYNCING, APPLYING)
         state = progress(made, self._pods.all(), self._now(), ran_with=self._ran_with)
-        self._ran_with = made["spec"] if state.reason is Reason.COMPLETE else None
+        self._ran_with = made["spec"] if state.reason is StateReason.COMPLETE else None
         return state
 
     async def _tell(self, provisioning: Provisioning, wrong: list[InvalidValue]) -> None:
         """Say in the Provisioning's own status, and by an event, whether it is valid."""
         if wrong:
             note = described(wrong)
-            self._events.event(provisioning, "Warning", Reason.INVALID, note, action="Validate")
+            self._events.event(
+                provisioning, "Warning", StateReason.INVALID, note, action="Validate"
+            )
         status = desired_status(provisioning, wrong, self._now())
         try:
             await self._provisionings.set_status(provisioning, status)

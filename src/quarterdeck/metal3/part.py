@@ -32,7 +32,7 @@ from quarterdeck.metal3.names import PROVISIONING_KEY
 from quarterdeck.metal3.operand import CannotDecide, Decide, Operand, Role
 from quarterdeck.metal3.platform import INFRASTRUCTURE_KEY, BareMetal, Platform, platform_of
 from quarterdeck.metal3.progress import APPLYING
-from quarterdeck.metal3.state import Reason, State, with_remedy
+from quarterdeck.metal3.state import State, StateReason, with_remedy
 from quarterdeck.status import Report, Reporter
 
 RETRY_SECONDS = 5.0
@@ -41,7 +41,7 @@ LOOK_PERIOD = timedelta(seconds=10)
 """How often to look whether everything can be read, and for how long that may not be so."""
 SHORTEST_LOOK_PERIOD = timedelta(seconds=1)
 NUMBER = re.compile("[0-9]+")
-STARTING = State(Reason.SYNCING, APPLYING)
+STARTING = State(StateReason.SYNCING, APPLYING)
 """The state on bare metal before the first reconcile."""
 
 
@@ -105,15 +105,15 @@ class Metal3Part:
         try:
             self._state = await self._operand.reconcile(self._decide)
         except CannotDecide as error:
-            self._state = State(Reason.CANNOT_READ, with_remedy(str(error)))
+            self._state = State(StateReason.CANNOT_READ, with_remedy(str(error)))
         except Conflict:
             raise  # somebody was faster: it runs again at once
         except ApiError as error:
-            self._state = State(Reason.REFUSED, with_remedy(str(error)))
+            self._state = State(StateReason.REFUSED, with_remedy(str(error)))
             self._reporter.refresh_report()
             raise
         self._reporter.refresh_report()
-        if self._state.reason is Reason.CANNOT_READ:
+        if self._state.reason is StateReason.CANNOT_READ:
             return Result(requeue_after=min(RETRY_SECONDS, self._look_period.total_seconds()))
         if self._state.valid_until is None:
             return DONE
@@ -156,4 +156,4 @@ def reported_state(
     """The state, or that something cannot be read, if that lasts. Pure."""
     if trouble is None or now - trouble.since < patience:
         return state
-    return State(Reason.CANNOT_READ, with_remedy(trouble.text))
+    return State(StateReason.CANNOT_READ, with_remedy(trouble.text))

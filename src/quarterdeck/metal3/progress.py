@@ -14,7 +14,7 @@ from quarterdeck.api.meta import Object
 from quarterdeck.api.times import parse_time
 from quarterdeck.controller.metadata import controller_of
 from quarterdeck.metal3.names import DEPLOYMENT
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import State, StateReason
 from quarterdeck.status import rollout
 
 APPLYING = "Applying metal3 resources"
@@ -36,14 +36,14 @@ def progress(
     if crashing := dict(_crashing(pods, now)):
         what = ", ".join(f"container {name}" for name in sorted(crashing))
         message = f"{what}: restarting again and again; see its logs"
-        return State(Reason.CRASH_LOOPING, message, min(crashing.values()))
+        return State(StateReason.CRASH_LOOPING, message, min(crashing.values()))
     match rollout.deployment(deployment):
         case rollout.Done():
-            return State(Reason.COMPLETE, RUNNING)
+            return State(StateReason.COMPLETE, RUNNING)
         case rollout.Failed(message=message) if _deadline_exceeded(deployment):
-            return State(Reason.TIMED_OUT, f"metal3 makes no progress: {message}")
+            return State(StateReason.TIMED_OUT, f"metal3 makes no progress: {message}")
         case rollout.Failed(message=message) | rollout.Waiting(message=message):
-            return State(Reason.SYNCING, f"{APPLYING}: {message}")
+            return State(StateReason.SYNCING, f"{APPLYING}: {message}")
 
 
 def _crashing(pods: Iterable[Object], now: datetime) -> Iterator[tuple[str, datetime]]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Reason(StrEnum):
+class StateReason(StrEnum):
     """The states, by the reasons in the conditions."""
 
     WAITING = "WaitingForProvisioningCR"
@@ -29,7 +29,7 @@ class Reason(StrEnum):
 class State(msgspec.Struct, frozen=True):
     """A state of metal3, with a message."""
 
-    reason: Reason
+    reason: StateReason
     message: str
     valid_until: datetime | None = None
     """When another state is due although nothing changes; None if there is no such time."""

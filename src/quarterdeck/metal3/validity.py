@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec import structs
 
 from quarterdeck.api.metal3_v1alpha1 import OperatorCondition, Provisioning, ProvisioningStatus
-from quarterdeck.metal3.state import Reason
+from quarterdeck.metal3.state import StateReason
 from quarterdeck.metal3.validation import InvalidValue
 from quarterdeck.status import set_condition
 
@@ -32,7 +32,7 @@ def desired_status(
     valid = OperatorCondition(
         type=VALID,
         status="False" if faults else "True",
-        reason=Reason.INVALID if faults else AS_EXPECTED,
+        reason=StateReason.INVALID if faults else AS_EXPECTED,
         message=described(faults),
     )
     return structs.replace(

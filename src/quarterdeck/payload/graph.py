@@ -24,7 +24,7 @@ class Mode(StrEnum):
     """A settled cluster: all nodes in parallel, Jobs too."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadNode(msgspec.Struct, frozen=True, kw_only=True):
     """Manifests that are applied one after another."""
 
     number: int
@@ -44,17 +44,17 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """All nodes, each after the nodes that it waits for."""
 
     mode: Mode
-    nodes: tuple[Node, ...]
+    nodes: tuple[PayloadNode, ...]
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
         """All manifests of the graph, in an order in which they can be applied."""
         return tuple(manifest for node in self.nodes for manifest in node.manifests)
 
-    def stages(self) -> list[list[Node]]:
+    def stages(self) -> list[list[PayloadNode]]:
         """The nodes in stages: each node is in the stage after the last node that it waits for."""
         stage: dict[int, int] = {}
-        result: list[list[Node]] = []
+        result: list[list[PayloadNode]] = []
         for node in self.nodes:
             stage[node.number] = 1 + max((stage[before] for before in node.after), default=-1)
             while len(result) <= stage[node.number]:
@@ -70,7 +70,7 @@ def level_label(run_level: int | None) -> str:
 
 def build_graph(manifests: Iterable[Manifest], mode: Mode) -> Graph:
     """The graph of manifests, which are in file order."""
-    nodes: list[Node] = []
+    nodes: list[PayloadNode] = []
     barrier: tuple[int, ...] = ()
     for part in _split_at_jobs(manifests, mode):
         start = len(nodes)
@@ -79,7 +79,7 @@ def build_graph(manifests: Iterable[Manifest], mode: Mode) -> Graph:
             first = len(nodes)
             for component, files in groupby(members, key=lambda manifest: manifest.component):
                 nodes.append(
-                    Node(
+                    PayloadNode(
                         number=len(nodes),
                         run_level=level,
                         component=component,

@@ -10,7 +10,7 @@ from html import escape
 
 import msgspec
 
-from quarterdeck.payload.graph import Graph, Mode, Node, level_label
+from quarterdeck.payload.graph import Graph, Mode, PayloadNode, level_label
 
 _ROWS = 14
 """The most boxes in a column; more continue in the next column."""
@@ -37,7 +37,7 @@ text { fill: currentColor; }
 
 class _GraphColumn(msgspec.Struct, frozen=True):
     title: str
-    nodes: list[Node]
+    nodes: list[PayloadNode]
     starts_stage: bool
 
 
@@ -93,7 +93,7 @@ def _columns(graph: Graph) -> Iterator[_GraphColumn]:
             yield _GraphColumn(title, nodes, first)
 
 
-def _box(node: Node, label: str, x: float, y: float, width: float) -> list[str]:
+def _box(node: PayloadNode, label: str, x: float, y: float, width: float) -> list[str]:
     return [
         f"<g><title>{_xml(_objects(node))}</title>",
         f'<rect class="node" x="{x:.0f}" y="{y}" width="{width:.0f}" height="{_BOX_HEIGHT}" '
@@ -122,7 +122,7 @@ def _note(graph: Graph) -> str:
             return f"{count}; everything at once, by a few workers"
 
 
-def _box_label(graph: Graph, node: Node) -> str:
+def _box_label(graph: Graph, node: PayloadNode) -> str:
     text = node.component or "other files"
     if graph.mode is not Mode.UPDATING:
         text = f"{level_label(node.run_level)} {text}"
@@ -133,11 +133,11 @@ def _level_title(run_level: int | None) -> str:
     return "last" if run_level is None else f"run level {level_label(run_level)}"
 
 
-def _count(node: Node) -> str:
+def _count(node: PayloadNode) -> str:
     return "1 manifest" if len(node.manifests) == 1 else f"{len(node.manifests)} manifests"
 
 
-def _objects(node: Node) -> str:
+def _objects(node: PayloadNode) -> str:
     return "\n".join(f"{manifest.file}: {manifest.identity}" for manifest in node.manifests)
 
 

@@ -22,7 +22,7 @@ from quarterdeck.log import get_logger
 from quarterdeck.oci.model import INDEXES, MANIFESTS, MAX_MANIFEST, is_digest
 from quarterdeck.registry.credentials import (
     BearerChallenge,
-    Credentials,
+    RegistryCredentials,
     bearer_challenge,
 )
 from quarterdeck.registry.errors import (
@@ -85,14 +85,14 @@ class Registry:
         self,
         web: Web,
         *,
-        credentials: Credentials | None = None,
+        credentials: RegistryCredentials | None = None,
         mirrors: tuple[Mirror, ...] = (),
         max_wait: float = MAX_WAIT,
         blob_limit: float = BLOB_LIMIT,
         request_limit: float = REQUEST_LIMIT,
     ) -> None:
         self._web = web
-        self._credentials = credentials or Credentials()
+        self._credentials = credentials or RegistryCredentials()
         self._mirrors = mirrors
         self._max_wait = max_wait
         self._blob_limit = blob_limit

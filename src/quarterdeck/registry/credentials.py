@@ -30,7 +30,7 @@ class _DockerConfig(msgspec.Struct):
     auths: dict[str, _Auth] = {}
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class RegistryCredentials(msgspec.Struct, frozen=True):
     """By registry or registry and path: the value of a Basic authorization."""
 
     by_name: Mapping[str, str] = {}
@@ -45,7 +45,7 @@ class Credentials(msgspec.Struct, frozen=True):
         return ""
 
 
-def parse_pull_secret(data: bytes) -> Credentials:
+def parse_pull_secret(data: bytes) -> RegistryCredentials:
     """The credentials in a pull secret; PullSecretError if it is none."""
     try:
         config = msgspec.json.decode(data, type=_DockerConfig)
@@ -56,13 +56,13 @@ def parse_pull_secret(data: bytes) -> Credentials:
         ) from error
     # docker and podman leave an empty entry where a program of theirs keeps the password.
     entries = [(key, auth) for key, auth in config.auths.items() if auth != _Auth()]
-    return Credentials({_name(key): _basic(key, auth) for key, auth in entries})
+    return RegistryCredentials({_name(key): _basic(key, auth) for key, auth in entries})
 
 
-def read_pull_secret(path: str) -> Credentials:
+def read_pull_secret(path: str) -> RegistryCredentials:
     """The credentials in a file; none without a path."""
     if not path:
-        return Credentials()
+        return RegistryCredentials()
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_PULL_SECRET + 1)

@@ -18,7 +18,7 @@ from quarterdeck.router.loss import (
 )
 from quarterdeck.router.old_workers import OldWorkers
 from quarterdeck.router.pod_conditions import ConditionReport, PodConditions
-from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.proxy import HAProxy
 
 log = get_logger("router.access-logging")
 
@@ -33,7 +33,7 @@ RETRY_INTERVAL = 1.0
 class AccessLogWatch:
     """Watches over the access log of a router."""
 
-    def __init__(self, access_log: AccessLog, proxy: Proxy, conditions: PodConditions) -> None:
+    def __init__(self, access_log: AccessLog, proxy: HAProxy, conditions: PodConditions) -> None:
         self._canary = canary_for(access_log, proxy.sockets)
         self._proxy = proxy
         self._conditions = conditions

@@ -34,7 +34,7 @@ from quarterdeck.router.metrics import Figure, add_metrics
 from quarterdeck.router.observed import ObservedRoutes
 from quarterdeck.router.planning import config_of, plan
 from quarterdeck.router.pod_conditions import ConditionReport, PodConditions
-from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.router.proxy import ConfigRefusedError, HAProxy
 from quarterdeck.router.refused import RefusedIngress, left_out, names, unchanged
 from quarterdeck.router.refused import problems as blamed
 from quarterdeck.router.resolver import Resolver, is_own
@@ -112,7 +112,7 @@ class Router:
         self._reported: set[tuple[str, str]] = set()
         self._left_out: dict[str, RefusedIngress] = {}
         self._conditions = PodConditions(manager.replica_client, settings, manager.now)
-        self.proxy = Proxy(directory, stop_delay=settings.stop_delay)
+        self.proxy = HAProxy(directory, stop_delay=settings.stop_delay)
         self.controller = Controller(
             "routes",
             self._reconcile,

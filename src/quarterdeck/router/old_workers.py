@@ -10,7 +10,7 @@ from quarterdeck.router.follower import Follower
 from quarterdeck.router.last_counts import Read, count_until_the_end
 from quarterdeck.router.late_sender import LateSender
 from quarterdeck.router.loss import RequestCounts
-from quarterdeck.router.proxy import Occasion, Proxy
+from quarterdeck.router.proxy import HAProxy, Occasion
 
 CANARY_TIMEOUT = 1.0
 """Seconds that a reload waits for a canary, which marks where the last lines begin."""
@@ -25,7 +25,7 @@ class OldWorkers:
 
     def __init__(
         self,
-        proxy: Proxy,
+        proxy: HAProxy,
         access_log: AccessLog,
         canary: SidecarCanary,
         read: Read,

@@ -47,7 +47,7 @@ class ConfigRefusedError(HAProxyError):
         """The text of the haproxy.cfg that is refused."""
 
 
-class Proxy:
+class HAProxy:
     """HAProxy and its files."""
 
     def __init__(

@@ -30,7 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The path of a request that is not about a resource, as `/healthz`."""
 
 
-class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class GrantedRight(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One verb on one resource or path, that a role gives to an account."""
 
     role: str
@@ -66,7 +66,7 @@ class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
         )
 
 
-def unused(rights: Iterable[Right], requests: Collection[Request]) -> list[Right]:
+def unused(rights: Iterable[GrantedRight], requests: Collection[Request]) -> list[GrantedRight]:
     """The rights that no request used, in order."""
     return sorted(right for right in set(rights) if not any(right.allows(one) for one in requests))
 
@@ -75,7 +75,7 @@ class RoleMissing(LookupError):  # noqa: N818 - reads as what it is
     """A binding refers to a role that is not among the objects."""
 
 
-def rights_of(user: str, objects: Iterable[Object]) -> Iterator[Right]:
+def rights_of(user: str, objects: Iterable[Object]) -> Iterator[GrantedRight]:
     """The rights that the bindings among these objects give to a user or ServiceAccount."""
     objects = tuple(objects)
     roles = {
@@ -135,16 +135,16 @@ def user_of(subject: Object, namespace: str) -> str:
     return ""
 
 
-def _rights(rule: Object, role: str, namespace: str) -> Iterator[Right]:
+def _rights(rule: Object, role: str, namespace: str) -> Iterator[GrantedRight]:
     verbs = rule.get("verbs") or ()
     for path in rule.get("nonResourceURLs") or ():
         for verb in verbs:
-            yield Right(role=role, path=path, verb=verb)
+            yield GrantedRight(role=role, path=path, verb=verb)
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for name in rule.get("resourceNames") or ("",):
                 for verb in verbs:
-                    yield Right(
+                    yield GrantedRight(
                         role=role,
                         namespace=namespace,
                         group=group,

@@ -24,8 +24,8 @@ from quarterdeck.delivery.registry import installed
 from quarterdeck.delivery.seldom import seldom_used
 from quarterdeck.testing.audit import AuditEntry, decode_entry
 from quarterdeck.testing.rbac import (
+    GrantedRight,
     Request,
-    Right,
     RoleMissing,
     rights_of,
     unbound_roles,
@@ -41,12 +41,14 @@ _RBAC = "rbac.authorization.k8s.io"
 _CHANGES = ("create", "update", "patch")
 
 
-def unused_rights(audit_logs: Iterable[Path], objects: Iterable[Object], user: str) -> list[Right]:
+def unused_rights(
+    audit_logs: Iterable[Path], objects: Iterable[Object], user: str
+) -> list[GrantedRight]:
     """The rights that the roles among these objects give to a user, and that no request used."""
     return unused(list(rights_of(user, objects)), requests(audit_logs)[user])
 
 
-def unused_by_operator(audit_logs: Iterable[Path], declared: Declaration) -> list[Right]:
+def unused_by_operator(audit_logs: Iterable[Path], declared: Declaration) -> list[GrantedRight]:
     """The unused rights of an operator by its declaration, without those it seldom uses."""
     if declared.cluster_admin:
         return []  # It has all rights, and says why.
@@ -169,7 +171,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _found(
     audit_logs: Sequence[Path], files: Sequence[Path], operators: Iterable[Declaration]
-) -> Mapping[str, list[Right]]:
+) -> Mapping[str, list[GrantedRight]]:
     objects = [
         one
         for file in files

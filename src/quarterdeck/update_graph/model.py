@@ -44,7 +44,7 @@ class GraphInvalid(Exception):  # noqa: N818 - a property of the answer
     """An answer is no update graph; the message has the place, the value and what is expected."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class ReleaseNode(msgspec.Struct, frozen=True, kw_only=True):
     """One release of the graph."""
 
     version: Version
@@ -54,7 +54,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 class UpdateGraph(msgspec.Struct, frozen=True, kw_only=True):
     """The releases by version, and the updates between them."""
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, ReleaseNode]
     edges: Mapping[str, frozenset[str]]
     """By version: the versions to which it can be updated."""
     conditional: Mapping[tuple[str, str], tuple[ConditionalUpdateRisk, ...]]
@@ -114,7 +114,7 @@ def _check_sizes(raw: _Graph) -> None:
             raise GraphInvalid(f"{what}: {count} of them, more than {limit}")
 
 
-def _node(number: int, node: _Node) -> Node:
+def _node(number: int, node: _Node) -> ReleaseNode:
     place = f"nodes[{number}]"
     version = parse_version(node.version)
     if version is None:
@@ -123,7 +123,7 @@ def _node(number: int, node: _Node) -> Node:
         raise GraphInvalid(f"{place}.payload: {node.payload[:60]!r} is no image reference")
     metadata = node.metadata or {}
     url = metadata.get("url", "")
-    return Node(
+    return ReleaseNode(
         version=version,
         release=Release(
             version=node.version,
@@ -140,7 +140,9 @@ def _channels(text: str) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(filter(None, names)))[:MAX_CHANNELS])
 
 
-def _edges(raw: Iterable[tuple[int, int]], nodes: list[Node]) -> Mapping[str, frozenset[str]]:
+def _edges(
+    raw: Iterable[tuple[int, int]], nodes: list[ReleaseNode]
+) -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for number, (start, to) in enumerate(raw):
         if not (0 <= start < len(nodes) and 0 <= to < len(nodes)):
@@ -150,7 +152,7 @@ def _edges(raw: Iterable[tuple[int, int]], nodes: list[Node]) -> Mapping[str, fr
 
 
 def _conditional(
-    raw: Iterable[_ConditionalEdges], nodes: Mapping[str, Node]
+    raw: Iterable[_ConditionalEdges], nodes: Mapping[str, ReleaseNode]
 ) -> Iterator[tuple[tuple[str, str], tuple[ConditionalUpdateRisk, ...]]]:
     for number, group in enumerate(raw):
         risks = _risks(f"conditionalEdges[{number}]", group.risks)

@@ -23,7 +23,7 @@ from quarterdeck.api.config_v1 import (
     Release,
     RiskRuleType,
 )
-from quarterdeck.update_graph.model import Node, UpdateGraph
+from quarterdeck.update_graph.model import ReleaseNode, UpdateGraph
 from quarterdeck.versions import parse_version
 
 MAX_AVAILABLE = 300
@@ -101,7 +101,7 @@ def offered_updates(
     )
 
 
-def _is_above(node: Node, running: Sequence[str]) -> bool:
+def _is_above(node: ReleaseNode, running: Sequence[str]) -> bool:
     versions = [parse_version(version) for version in running]
     return all(version is not None and version < node.version for version in versions)
 
@@ -116,7 +116,7 @@ def _fitting(updates: Iterable[Shown], limit: int) -> Iterator[Shown]:
             yield update
 
 
-def _targets(graph: UpdateGraph, running: Sequence[str]) -> list[Node]:
+def _targets(graph: UpdateGraph, running: Sequence[str]) -> list[ReleaseNode]:
     """The releases with an edge from each running version, newest first."""
     found: set[str] | None = None
     for version in running:

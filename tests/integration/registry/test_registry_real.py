@@ -15,7 +15,7 @@ from quarterdeck.oci.model import digest_of
 from quarterdeck.oci.signature import signature_tag
 from quarterdeck.payload.releases import FETCHED, read_releases
 from quarterdeck.registry.client import Registry
-from quarterdeck.registry.credentials import Credentials, read_pull_secret
+from quarterdeck.registry.credentials import RegistryCredentials, read_pull_secret
 from quarterdeck.registry.errors import ImageNotFound, NotAuthorized, RegistryUnreachable
 from quarterdeck.registry.mirrors import parse_mirrors
 from quarterdeck.registry.push import push_image
@@ -146,7 +146,7 @@ async def test_a_mirror_serves_digests_and_not_tags(real: RunningRegistry) -> No
 
 
 async def test_credentials_of_one_registry_are_not_sent_to_another(real: RunningRegistry) -> None:
-    credentials = Credentials({"other.test": "b3RoZXI6c2VjcmV0"})
+    credentials = RegistryCredentials({"other.test": "b3RoZXI6c2VjcmV0"})
     async with web_client(real.tls) as web:
         with pytest.raises(NotAuthorized, match="asks for credentials"):
             await Registry(web, credentials=credentials).manifest(

@@ -26,7 +26,7 @@ from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.generations import Generations
 from quarterdeck.router.loss import Tally
 from quarterdeck.router.pod_conditions import PodConditions
-from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.proxy import HAProxy
 from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
 
@@ -60,7 +60,7 @@ async def logging_router(
     *,
     ignore_empty: bool = False,
     close: bool = True,
-) -> AsyncIterator[tuple[Proxy, AccessLogWatch, int]]:
+) -> AsyncIterator[tuple[HAProxy, AccessLogWatch, int]]:
     """HAProxy with an access log, what watches over it, and the port."""
     log = AccessLog(
         address=str(directory / "rsyslog.sock"),
@@ -304,7 +304,7 @@ async def test_lines_of_a_killed_router_arrive_when_its_successor_replaces_it(
                 said = (await listen.readuntil(b"\n\n> ")).decode()
                 return said if "Stopping: 1" in said else None
 
-            proxy = Proxy(tmp_path)
+            proxy = HAProxy(tmp_path)
             client: Any = None
             AccessLogWatch(log, proxy, PodConditions(client, Settings(), lambda: NOW))
             task = asyncio.create_task(proxy.run())

@@ -20,7 +20,7 @@ from quarterdeck.haproxy.runtime import runtime_commands
 from quarterdeck.router.admin import ask
 from quarterdeck.router.certificates import self_signed
 from quarterdeck.router.orphans import masters, soft_stop_orphans
-from quarterdeck.router.proxy import ConfigRefusedError, Proxy
+from quarterdeck.router.proxy import ConfigRefusedError, HAProxy
 from quarterdeck.router.settings import Settings
 from quarterdeck.testing.waiting import eventually_async
 
@@ -47,8 +47,8 @@ def config(directory: Path, ports: list[int], *slots: int | None) -> Config:
 
 
 @asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Proxy]:
-    proxy = Proxy(directory)
+async def running(directory: Path) -> AsyncIterator[HAProxy]:
+    proxy = HAProxy(directory)
     task = asyncio.create_task(proxy.run())
     try:
         yield proxy
@@ -57,7 +57,7 @@ async def running(directory: Path) -> AsyncIterator[Proxy]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def serving(proxy: Proxy) -> None:
+async def serving(proxy: HAProxy) -> None:
     await eventually_async(lambda: not proxy.trouble, "HAProxy serves")
 
 
@@ -311,7 +311,7 @@ async def test_the_next_router_takes_over_from_one_that_was_killed(
     tmp_path: Path, backends: list[int]
 ) -> None:
     ports = free_ports(2)
-    first = Proxy(tmp_path)
+    first = HAProxy(tmp_path)
     task = asyncio.create_task(first.run())
     await first.load(config(tmp_path, ports, backends[0]))
     await serving(first)
@@ -333,7 +333,7 @@ async def test_connections_are_taken_for_a_while_after_the_router_is_told_to_sto
 ) -> None:
     """Services and load balancers send new ones until they know that it is not ready."""
     ports = free_ports(2)
-    proxy = Proxy(tmp_path, stop_delay=300)
+    proxy = HAProxy(tmp_path, stop_delay=300)
     task = asyncio.create_task(proxy.run())
     await proxy.load(config(tmp_path, ports, backends[0]))
     await serving(proxy)

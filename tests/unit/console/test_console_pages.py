@@ -11,7 +11,7 @@ from tests.console_objects import SCRIPT, cluster_operators, cluster_version, co
 
 from quarterdeck.api.meta import Object
 from quarterdeck.console.condition_changes import condition_changes
-from quarterdeck.console.feed import Update, digest, message, updates
+from quarterdeck.console.feed import FragmentChange, digest, message, updates
 from quarterdeck.console.log_tail import line_html, parse_line
 from quarterdeck.console.pages.access_log_form import (
     AccessLogFields,
@@ -35,7 +35,7 @@ from quarterdeck.console.pages.progress import progress_of
 from quarterdeck.console.pages.renderings import shown_entries
 from quarterdeck.console.picture import drawn, stages_with_state
 from quarterdeck.console.render import age, environment, fragment, show_age, static_url, with_ages
-from quarterdeck.payload.graph import Graph, Mode, Node
+from quarterdeck.payload.graph import Graph, Mode, PayloadNode
 from quarterdeck.status.health import health_of, worst_first
 
 ROWS = [row_of(one, None) for one in worst_first(map(health_of, cluster_operators()))]
@@ -95,7 +95,11 @@ def test_no_message_can_end_its_cell(message: str) -> None:
 def test_an_update_is_only_what_changed() -> None:
     before = {"a": "1", "b": "2", "c": "3"}
     after = {"a": "1", "b": "x", "d": "4"}
-    assert updates(before, after) == [Update("b", "x"), Update("d", "4"), Update("c", None)]
+    assert updates(before, after) == [
+        FragmentChange("b", "x"),
+        FragmentChange("d", "4"),
+        FragmentChange("c", None),
+    ]
     assert digest(before) != digest(after)
     assert digest(before) == digest(dict(reversed(list(before.items()))))
 
@@ -214,7 +218,7 @@ def test_a_count_with_too_many_digits_does_no_harm() -> None:
 
 
 def test_the_first_message_to_a_viewer_is_the_whole_page() -> None:
-    assert message([Update("a", "1")], "s", "whole").startswith(b"event: whole\nid: s\n")
+    assert message([FragmentChange("a", "1")], "s", "whole").startswith(b"event: whole\nid: s\n")
 
 
 def test_changes_of_conditions() -> None:
@@ -398,8 +402,8 @@ def test_the_picture_shows_where_an_update_is() -> None:
     graph = Graph(
         mode=Mode.UPDATING,
         nodes=(
-            Node(number=0, run_level=0, component=SCRIPT, manifests=(), after=()),
-            Node(number=1, run_level=10, component="b", manifests=(), after=(0,)),
+            PayloadNode(number=0, run_level=0, component=SCRIPT, manifests=(), after=()),
+            PayloadNode(number=1, run_level=10, component="b", manifests=(), after=(0,)),
         ),
     )
     svg = drawn(stages_with_state(graph, 0, 2, ["b"]))

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from quarterdeck.console.account import Account
+from quarterdeck.console.account import ConsoleAccount
 from quarterdeck.console.app import _every
 from quarterdeck.console.feed import Feed, Fragments
 from quarterdeck.console.log_tail import LogTail
@@ -14,9 +14,9 @@ from quarterdeck.kube import Client, Connection
 
 
 @pytest.fixture
-def account() -> Account:
+def account() -> ConsoleAccount:
     """An account whose API server nobody asks."""
-    return Account(Client(Connection(server="http://127.0.0.1:1", tls=None)), "somebody")
+    return ConsoleAccount(Client(Connection(server="http://127.0.0.1:1", tls=None)), "somebody")
 
 
 async def leaked() -> NoReturn:
@@ -46,7 +46,7 @@ async def test_the_clean_up_goes_on() -> None:
 
 @pytest.mark.parametrize("renders_before", [0, 1])
 async def test_a_page_that_ends_by_itself_ends_for_its_viewers(
-    account: Account, renders_before: int
+    account: ConsoleAccount, renders_before: int
 ) -> None:
     """They connect again; the page would stay as it is for ever."""
     renders = 0
@@ -72,7 +72,7 @@ async def test_a_page_that_ends_by_itself_ends_for_its_viewers(
 
 
 async def test_a_log_that_ends_by_itself_ends_for_its_viewers(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    account: ConsoleAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tail = LogTail(account, "default", "app=a", "a")
     monkeypatch.setattr(tail, "_pods", leaked)

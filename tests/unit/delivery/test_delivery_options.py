@@ -15,7 +15,7 @@ from quarterdeck.cli.run_options import given_options, operator_options
 from quarterdeck.delivery.declaration import Declaration
 from quarterdeck.delivery.deliverable import trouble
 from quarterdeck.delivery.options import option, options_of
-from quarterdeck.delivery.registry import Registry, installed
+from quarterdeck.delivery.registry import InstalledOperators, installed
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ def test_a_fields_name_type_default_and_docstring_make_its_option(greeter: Decla
 def test_a_flag_that_is_taken_gets_the_operators_name(greeter: Declaration) -> None:
     ours = installed()
     other = declared(ours.operators["staleness"].settings, name="mine")
-    registry = Registry(operators={**ours.operators, "mine": other}, distributions={})
+    registry = InstalledOperators(operators={**ours.operators, "mine": other}, distributions={})
     flags = [(one.operator, one.flag) for one in operator_options(registry, ["--grace"])]
     assert ("staleness", "--interval") in flags
     assert ("mine", "--mine-interval") in flags
@@ -85,7 +85,7 @@ def test_settings_that_cannot_be_read_harm_no_other_operator(greeter: Declaratio
     with pytest.raises(TypeError, match="use str, int, float, bool or timedelta"):
         options_of(bad)
     ours = installed()
-    registry = Registry(operators={"greeter": bad, **ours.operators}, distributions={})
+    registry = InstalledOperators(operators={"greeter": bad, **ours.operators}, distributions={})
     assert operator_options(registry) == operator_options(ours)
 
 
@@ -110,7 +110,7 @@ def test_settings_that_cannot_be_read_keep_their_operator_from_being_set_up(
 def test_an_unknown_option_names_the_operator_whose_options_are_missing(
     greeter: Declaration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = Registry(
+    registry = InstalledOperators(
         operators={"greeter": declared("greeter_settings:Unusable")}, distributions={}
     )
     monkeypatch.setattr("quarterdeck.cli.run_options.installed", lambda: registry)
@@ -123,7 +123,7 @@ def test_an_unknown_option_names_the_operator_whose_options_are_missing(
 def test_a_switch_that_is_on_by_itself_can_be_switched_off(
     greeter: Declaration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = Registry(
+    registry = InstalledOperators(
         operators={"greeter": declared("greeter_settings:Switched")}, distributions={}
     )
     monkeypatch.setattr("quarterdeck.cli.run_options.installed", lambda: registry)

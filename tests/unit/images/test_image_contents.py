@@ -12,7 +12,7 @@ from quarterdeck.images.contents import (
     ENVIRONMENT,
     OPERATOR_LABEL,
     USER,
-    Kind,
+    ImageKind,
     application_files,
     base_files,
     config,
@@ -93,15 +93,15 @@ def test_only_tmp_is_for_everybody() -> None:
 
 def test_only_the_operators_image_has_manifests(tmp_path: Path) -> None:
     payload = {"image-references": tmp_path / "image-references"}
-    names = [e.path for e in application_files(Kind.OPERATORS, payload)]
+    names = [e.path for e in application_files(ImageKind.OPERATORS, payload)]
     assert names == ["usr/bin/quarterdeck", "manifests/image-references"]
-    assert [e.path for e in application_files(Kind.ROUTER, payload)] == ["usr/bin/quarterdeck"]
-    assert labels(Kind.OPERATORS, "1.0.0")[OPERATOR_LABEL] == "true"
-    assert OPERATOR_LABEL not in labels(Kind.ROUTER, "1.0.0")
+    assert [e.path for e in application_files(ImageKind.ROUTER, payload)] == ["usr/bin/quarterdeck"]
+    assert labels(ImageKind.OPERATORS, "1.0.0")[OPERATOR_LABEL] == "true"
+    assert OPERATOR_LABEL not in labels(ImageKind.ROUTER, "1.0.0")
 
 
 def test_images_run_as_a_user_without_a_name() -> None:
-    made = config(Kind.OPERATORS, "1.0.0", "amd64", "1970-01-01T00:00:00Z")
+    made = config(ImageKind.OPERATORS, "1.0.0", "amd64", "1970-01-01T00:00:00Z")
     assert made["config"]["User"] == "65532:65532"
     assert made["config"]["Entrypoint"] == ["/usr/bin/quarterdeck"]
 
@@ -129,8 +129,8 @@ def test_every_requirement_is_needed_by_the_images_python() -> None:
     assert plain.count("--hash=") == text.count("--hash=")
 
 
-@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
-def test_the_containerfile_says_the_same(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(ImageKind), ids=lambda kind: kind.value)
+def test_the_containerfile_says_the_same(kind: ImageKind) -> None:
     """Its files come from the same command; user, variables, entrypoint and labels are written."""
     text = (ROOT / "Containerfile").read_text()
     _, _, target = text.partition(f"FROM scratch AS {kind.value}\n")

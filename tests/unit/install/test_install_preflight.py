@@ -9,7 +9,7 @@ from tests.unit.install.test_install_plan import OPERATORS, facts, messages, nam
 
 from quarterdeck.api.meta import Object
 from quarterdeck.install.conflicts import beside
-from quarterdeck.install.facts import Right, described, identity
+from quarterdeck.install.facts import NeededRight, described, identity
 from quarterdeck.install.monitoring import monitoring_objects, with_monitoring
 from quarterdeck.install.plan import InstallationPlan
 from quarterdeck.install.removal import own
@@ -61,15 +61,15 @@ def test_every_right_of_every_step_is_needed() -> None:
         "bind clusterroles.rbac.authorization.k8s.io cluster-admin",
     ):
         assert right in every
-    lacking = Right(group="", resource="secrets", verb="patch", namespace="x")
+    lacking = NeededRight(group="", resource="secrets", verb="patch", namespace="x")
     refused = refused_without(plan, [lacking])
     assert (refused.refused, refused.steps) == (True, ())
     assert "you may not: patch secrets in x; " in messages(refused, "error")
 
 
 def test_who_has_all_rights_of_a_role_may_create_it() -> None:
-    escalate = Right(group="rbac", resource="roles", verb="escalate")
-    first, second = (Right(group="", resource="pods", verb=verb) for verb in ("get", "list"))
+    escalate = NeededRight(group="rbac", resource="roles", verb="escalate")
+    first, second = (NeededRight(group="", resource="pods", verb=verb) for verb in ("get", "list"))
     needed = Needed(right=escalate, instead=(first, second))
     assert needed.lacking([first, second]) == ()
     assert needed.lacking([escalate]) == ()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
 from quarterdeck.kube.client_certificate import (
-    Answer,
     ClientCertificate,
+    RequestState,
     answer_to,
     new_key,
     public_key,
@@ -69,13 +69,13 @@ def request(certificate: bytes | None = None, *kinds: str, key: bytes = KEY) -> 
     return made
 
 
-def answer(obj: Object) -> Answer:
+def answer(obj: Object) -> RequestState:
     return answer_to(obj, KEY, OWN, NOW)
 
 
 def test_a_good_certificate_is_taken_as_it_is() -> None:
     pem = issued()
-    assert answer(request(pem, "Approved")) == Answer(state="issued", certificate=pem)
+    assert answer(request(pem, "Approved")) == RequestState(state="issued", certificate=pem)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.localcluster.binaries import Binaries
-from quarterdeck.localcluster.order import Order, decode, encode
+from quarterdeck.localcluster.order import ClusterOrder, decode, encode
 from quarterdeck.localcluster.state import Layout
 from quarterdeck.localcluster.status import (
     ClusterStatus,
@@ -56,5 +56,5 @@ def test_kubectl_is_pointed_at_the_cluster_and_away_from_home(layout: Layout) ->
 
 def test_an_order_survives_the_way_to_another_process() -> None:
     binaries = Binaries({"etcd": Path("/bin/etcd")}, {"etcd": "cache"})
-    order = Order(state=Path("/state"), binaries=binaries, api_port=4711, foreground=True)
+    order = ClusterOrder(state=Path("/state"), binaries=binaries, api_port=4711, foreground=True)
     assert decode(encode(order)) == order

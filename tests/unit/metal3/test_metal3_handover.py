@@ -28,7 +28,7 @@ from quarterdeck.metal3.part import (
 )
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, UnknownPlatform, platform_of
 from quarterdeck.metal3.progress import progress
-from quarterdeck.metal3.state import REMEDY, Reason, State, with_remedy
+from quarterdeck.metal3.state import REMEDY, State, StateReason, with_remedy
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINE, CLAIMED, BOTH, NEITHER = (
@@ -127,49 +127,57 @@ def pod(*, reason: str, field: str = "containerStatuses", **metadata: Any) -> Ob
 @pytest.mark.parametrize(
     ("found", "pods", "reason"),
     [
-        pytest.param(deployment(**READY), [], Reason.COMPLETE, id="complete"),
-        pytest.param(deployment(), [], Reason.SYNCING, id="under way"),
+        pytest.param(deployment(**READY), [], StateReason.COMPLETE, id="complete"),
+        pytest.param(deployment(), [], StateReason.SYNCING, id="under way"),
         pytest.param(
-            deployment(**READY, observedGeneration=1), [], Reason.SYNCING, id="not observed yet"
+            deployment(**READY, observedGeneration=1),
+            [],
+            StateReason.SYNCING,
+            id="not observed yet",
         ),
-        pytest.param(deployment(conditions=LATE), [], Reason.TIMED_OUT, id="too long"),
-        pytest.param(deployment(conditions=REFUSED), [], Reason.SYNCING, id="pods are refused"),
+        pytest.param(deployment(conditions=LATE), [], StateReason.TIMED_OUT, id="too long"),
         pytest.param(
-            deployment(conditions=[*REFUSED, *LATE]), [], Reason.TIMED_OUT, id="refused too long"
+            deployment(conditions=REFUSED), [], StateReason.SYNCING, id="pods are refused"
         ),
         pytest.param(
-            deployment(), [pod(reason="CrashLoopBackOff")], Reason.CRASH_LOOPING, id="crashes"
+            deployment(conditions=[*REFUSED, *LATE]),
+            [],
+            StateReason.TIMED_OUT,
+            id="refused too long",
+        ),
+        pytest.param(
+            deployment(), [pod(reason="CrashLoopBackOff")], StateReason.CRASH_LOOPING, id="crashes"
         ),
         pytest.param(
             deployment(conditions=LATE),
             [pod(reason="CrashLoopBackOff", field="initContainerStatuses")],
-            Reason.CRASH_LOOPING,
+            StateReason.CRASH_LOOPING,
             id="a crash says more than the time",
         ),
         pytest.param(
             deployment(**READY),
             [pod(reason="CrashLoopBackOff", deletionTimestamp="now")],
-            Reason.COMPLETE,
+            StateReason.COMPLETE,
             id="a pod that goes does not count",
         ),
         pytest.param(
             deployment(**READY),
             [pod(reason="CrashLoopBackOff", ownerReferences=[])],
-            Reason.COMPLETE,
+            StateReason.COMPLETE,
             id="a pod that somebody gave the label does not count",
         ),
         pytest.param(
             deployment(**READY),
             [pod(reason="CrashLoopBackOff", ownerReferences=[{**REPLICA_SET, "name": "web-1"}])],
-            Reason.COMPLETE,
+            StateReason.COMPLETE,
             id="nor does the pod of another Deployment",
         ),
         pytest.param(
-            deployment(), [pod(reason="ContainerCreating")], Reason.SYNCING, id="it starts"
+            deployment(), [pod(reason="ContainerCreating")], StateReason.SYNCING, id="it starts"
         ),
     ],
 )
-def test_the_state_of_a_roll_out(found: Object, pods: list[Object], reason: Reason) -> None:
+def test_the_state_of_a_roll_out(found: Object, pods: list[Object], reason: StateReason) -> None:
     assert progress(found, pods, NOW).reason is reason
 
 
@@ -205,20 +213,20 @@ def test_a_container_that_runs_between_two_crashes_still_crashes(
     """Otherwise the operator would be Degraded and not, with each restart."""
     pods = [{"metadata": {"ownerReferences": [REPLICA_SET]}, "status": {field: [one]}}]
     state = progress(deployment(**READY), pods, NOW)
-    assert state.reason is (Reason.CRASH_LOOPING if crashes else Reason.COMPLETE)
+    assert state.reason is (StateReason.CRASH_LOOPING if crashes else StateReason.COMPLETE)
     if crashes:
         assert state.valid_until is not None
         assert NOW < state.valid_until <= NOW + timedelta(minutes=10)
         after = progress(deployment(**READY), pods, state.valid_until)
-        assert after.reason is Reason.COMPLETE
+        assert after.reason is StateReason.COMPLETE
 
 
 def test_what_cannot_be_read_for_long_is_reported_and_counts_no_seconds() -> None:
-    state, later = State(Reason.COMPLETE, "fine"), NOW + timedelta(seconds=10)
+    state, later = State(StateReason.COMPLETE, "fine"), NOW + timedelta(seconds=10)
     first = later_trouble(None, "could not follow secrets for 61 s: no", NOW)
     assert reported_state(state, first, NOW) == state, "caches fill for a moment"
     second = later_trouble(first, "could not follow secrets for 71 s: no", later)
-    said = State(Reason.CANNOT_READ, "could not follow secrets for 61 s: no")
+    said = State(StateReason.CANNOT_READ, "could not follow secrets for 61 s: no")
     assert reported_state(state, second, later) == said
     third = later_trouble(second, "waiting for pods: forbidden", later)
     assert reported_state(state, third, later).message == "waiting for pods: forbidden"
@@ -232,8 +240,10 @@ def test_who_gives_a_watch_less_time_looks_more_often(seconds: float, period: fl
 
 def test_a_missing_right_is_reported_with_what_to_do() -> None:
     refused = 'waiting for secrets: 403 Forbidden: secrets is forbidden: User "x" cannot list them'
-    state = reported_state(State(Reason.COMPLETE, "fine"), Trouble(NOW, refused), NOW + LOOK_PERIOD)
-    assert state == State(Reason.CANNOT_READ, f"{refused}; {REMEDY}")
+    state = reported_state(
+        State(StateReason.COMPLETE, "fine"), Trouble(NOW, refused), NOW + LOOK_PERIOD
+    )
+    assert state == State(StateReason.CANNOT_READ, f"{refused}; {REMEDY}")
     assert with_remedy("pods is forbidden: exceeded quota") == "pods is forbidden: exceeded quota"
 
 
@@ -241,10 +251,12 @@ def test_an_annotation_is_no_roll_out() -> None:
     """The generation rises with it; a changed spec is one, and so is a pod that is not ready."""
     annotated = deployment(**READY, observedGeneration=1)
     spec = annotated["spec"]
-    assert progress(annotated, [], NOW, ran_with=spec).reason is Reason.COMPLETE
-    assert progress(annotated, [], NOW, ran_with={**spec, "replicas": 2}).reason is Reason.SYNCING
+    assert progress(annotated, [], NOW, ran_with=spec).reason is StateReason.COMPLETE
+    assert (
+        progress(annotated, [], NOW, ran_with={**spec, "replicas": 2}).reason is StateReason.SYNCING
+    )
     not_ready = deployment(**{**READY, "availableReplicas": 0}, observedGeneration=1)
-    assert progress(not_ready, [], NOW, ran_with=spec).reason is Reason.SYNCING
+    assert progress(not_ready, [], NOW, ran_with=spec).reason is StateReason.SYNCING
 
 
 def infrastructure(status: Object) -> Infrastructure:

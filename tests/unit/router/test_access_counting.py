@@ -9,7 +9,7 @@ from quarterdeck.haproxy.access_log import AccessLog
 from quarterdeck.router.access_logging import AccessLogWatch
 from quarterdeck.router.last_counts import INTERVALS
 from quarterdeck.router.loss import RequestCounts
-from quarterdeck.router.proxy import Proxy
+from quarterdeck.router.proxy import HAProxy
 
 
 async def test_an_empty_list_of_workers_ends_none_of_them(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ async def test_an_empty_list_of_workers_ends_none_of_them(tmp_path: Path) -> Non
     async def say_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    proxy = Proxy(tmp_path)
+    proxy = HAProxy(tmp_path)
     proxy.trouble = ""
     # `look` reports no condition.
     logging = AccessLogWatch(AccessLog(address=f"{tmp_path}/log"), proxy, None)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from quarterdeck.api.config_v1 import INFRASTRUCTURES
 from quarterdeck.api.meta import DEPLOYMENTS, Object
 from quarterdeck.api.metal3_v1alpha1 import PROVISIONINGS
 from quarterdeck.api.times import parse_time
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.live import live_routes
 from quarterdeck.console.pages.overview import row_of
@@ -63,7 +63,7 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
-async def _fragments(console: Console, account: Account) -> Fragments:
+async def _fragments(console: Console, account: ConsoleAccount) -> Fragments:
     status: HandoverStatus | None = None
     why = ""
     try:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1 import INGRESS_CONTROLLERS, IngressController
-from quarterdeck.console.account import Account, Selected
+from quarterdeck.console.account import ConsoleAccount, Selected
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.access_log_form import (
     COOKIES,
@@ -143,7 +143,7 @@ def _patch(key: Key) -> Action:
     return Action(verb="patch", resource=PLAIN, namespace=key.namespace, name=key.name)
 
 
-async def _controller(account: Account, key: Key) -> Object:
+async def _controller(account: ConsoleAccount, key: Key) -> Object:
     found: Object | None = (await account.objects(CONTROLLERS)).get(key)
     if found is None:
         raise web.HTTPNotFound(text=f"There is no IngressController {key}.")
@@ -180,7 +180,7 @@ def _page(request: web.Request, values: Mapping[str, Any] | None = None) -> Live
     )
 
 
-async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
+async def _fragments(console: Console, account: ConsoleAccount, key: Key) -> Fragments:
     found = (await account.objects(CONTROLLERS)).get(key)
     return {
         "controller": fragment(

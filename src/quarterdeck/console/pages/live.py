@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 
-from quarterdeck.console.account import Account
+from quarterdeck.console.account import ConsoleAccount
 from quarterdeck.console.feed import Feed
 from quarterdeck.console.pages.page import LivePage, answer_page
 from quarterdeck.console.sessions import Session
@@ -103,7 +103,7 @@ async def _send_all(
             waiting.cancel()
 
 
-def _feed(account: Account, page: LivePage) -> Feed:
+def _feed(account: ConsoleAccount, page: LivePage) -> Feed:
     """The feed of the page, which all its viewers share."""
     feeds = feeds_of(account)
     if page.path not in feeds:

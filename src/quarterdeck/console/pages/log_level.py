@@ -10,7 +10,7 @@ from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES
 from quarterdeck.api.meta import Key, Object
 from quarterdeck.api.operator_v1alpha1 import CLUSTER_VERSION_OPERATORS, LogLevel
 from quarterdeck.api.times import parse_duration
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.log_tail import LogTail, shown
 from quarterdeck.console.pages.live import live_routes, stream
@@ -114,7 +114,7 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
-def log_of(account: Account) -> LogTail:
+def log_of(account: ConsoleAccount) -> LogTail:
     """The log of the cluster version operator, which all viewers of the account share."""
     found = account.feeds.get("log")
     if not isinstance(found, LogTail):
@@ -123,7 +123,7 @@ def log_of(account: Account) -> LogTail:
     return found
 
 
-async def level_now(console: Console, account: Account) -> tuple[Object | None, str]:
+async def level_now(console: Console, account: ConsoleAccount) -> tuple[Object | None, str]:
     """The log level, or why there is none to show."""
     try:
         cache = await account.objects(CONFIG)
@@ -141,14 +141,14 @@ async def level_now(console: Console, account: Account) -> tuple[Object | None, 
     return console.sources.log_level(config, gates, version), ""
 
 
-async def _optional(account: Account, selected: Selected, name: str) -> Any:
+async def _optional(account: ConsoleAccount, selected: Selected, name: str) -> Any:
     try:
         return (await account.objects(selected)).get(Key("", name))
     except Unreadable:
         return None
 
 
-async def _fragments(console: Console, account: Account) -> Fragments:
+async def _fragments(console: Console, account: ConsoleAccount) -> Fragments:
     view, why = await level_now(console, account)
     return {
         "level-state": fragment(console.templates, "_level_state.html", view=view, why=why),

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from quarterdeck.api.meta import EVENTS, LEASES, Key, Object
 from quarterdeck.api.times import parse_time
-from quarterdeck.console.account import Account, Selected, Unanswered, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unanswered, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.history import condition_history
 from quarterdeck.console.pages.live import live_routes
@@ -140,7 +140,7 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
-async def _fragments(console: Console, account: Account, name: str) -> Fragments:
+async def _fragments(console: Console, account: ConsoleAccount, name: str) -> Fragments:
     made = console.templates
     operators = await judged_operators(console, account)
     nav = attention(console, operators)
@@ -176,7 +176,7 @@ def other_writes(obj: Object) -> list[ManagerWrite]:
     return [one for _, one in sorted(rest, key=lambda one: one[0], reverse=True)][:MAX_WRITES]
 
 
-async def _sign_of_life(console: Console, account: Account, obj: Object) -> SignOfLife:
+async def _sign_of_life(console: Console, account: ConsoleAccount, obj: Object) -> SignOfLife:
     settings, unread = await checker_settings(account)
     found: list[Object] = []
     for key in list(console.sources.leases(obj))[:MAX_LEASES]:
@@ -190,7 +190,7 @@ async def _sign_of_life(console: Console, account: Account, obj: Object) -> Sign
     return sign_of_life(console.sources.staleness(obj, settings, unread, found, now))
 
 
-async def _events(account: Account, name: str) -> tuple[list[ShownEvent], str]:
+async def _events(account: ConsoleAccount, name: str) -> tuple[list[ShownEvent], str]:
     """The events about the operator, and why they cannot be seen."""
     try:
         # A cluster with many events takes a while to list them: the page comes before them.

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.live import follow
 from quarterdeck.console.pages.page import (
@@ -211,7 +211,7 @@ def _page(fragments: Callable[[], Awaitable[Fragments]], extra: Any = None) -> L
     )
 
 
-async def rows_of(account: Account, operators: Sequence[OperatorHealth]) -> list[Row]:
+async def rows_of(account: ConsoleAccount, operators: Sequence[OperatorHealth]) -> list[Row]:
     """The rows of these operators, in their order."""
     cache = await account.objects(OPERATORS)
     now = account.client.now()
@@ -230,7 +230,7 @@ async def rows_of(account: Account, operators: Sequence[OperatorHealth]) -> list
     return [row for _, row in found.values()]
 
 
-async def release_progress(account: Account) -> AppliedRelease | None:
+async def release_progress(account: ConsoleAccount) -> AppliedRelease | None:
     """The progress of the release; None if the cluster has no ClusterVersion to read."""
     try:
         found = (await account.objects(VERSION)).get(Key("", "version"))
@@ -240,7 +240,10 @@ async def release_progress(account: Account) -> AppliedRelease | None:
 
 
 async def _fragments(
-    console: Console, account: Account, operators: Sequence[OperatorHealth], rows: Sequence[Row]
+    console: Console,
+    account: ConsoleAccount,
+    operators: Sequence[OperatorHealth],
+    rows: Sequence[Row],
 ) -> Fragments:
     progress = await release_progress(account)
     made = console.templates

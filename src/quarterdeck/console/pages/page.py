@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from quarterdeck.api.config_v1 import CLUSTER_OPERATORS
 from quarterdeck.api.meta import CONFIG_MAPS, Object
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments, digest
 from quarterdeck.console.render import fragment, with_ages
-from quarterdeck.console.rights import Action, Right
+from quarterdeck.console.rights import Action, Permission
 from quarterdeck.console.security import BadForm, parsed_form, same_secret
 from quarterdeck.console.state import CONSOLE, SESSION, Console
 from quarterdeck.status.health import NEED_ATTENTION, OperatorHealth, health_of, worst_first
@@ -157,7 +157,7 @@ def quoted(*segments: str) -> str:
     return "/" + "/".join(quote(segment, safe="") for segment in segments)
 
 
-async def judged_operators(console: Console, account: Account) -> list[OperatorHealth]:
+async def judged_operators(console: Console, account: ConsoleAccount) -> list[OperatorHealth]:
     """The health of all operators, the worst first."""
     found = (await account.objects(OPERATORS)).list()
     judged = judged_once(found, account.judged)
@@ -169,7 +169,7 @@ async def judged_operators(console: Console, account: Account) -> list[OperatorH
     return worst_first(judged)
 
 
-async def checker_settings(account: Account) -> tuple[Object | None, str]:
+async def checker_settings(account: ConsoleAccount) -> tuple[Object | None, str]:
     """The settings that the staleness checkers publish, or why they cannot be read."""
     try:
         found: Object | None = (await account.objects(CHECKERS)).get(CHECKER_SETTINGS)
@@ -189,7 +189,7 @@ def judged_once(
     return judged
 
 
-async def navigation_fragment(console: Console, account: Account) -> dict[str, str]:
+async def navigation_fragment(console: Console, account: ConsoleAccount) -> dict[str, str]:
     """The count of operators that need attention, beside the link to the overview."""
     try:
         return attention(console, await judged_operators(console, account))
@@ -203,7 +203,7 @@ def attention(console: Console, operators: Sequence[OperatorHealth]) -> dict[str
     return {"nav-attention": fragment(console.templates, "_attention.html", count=count)}
 
 
-async def rights(account: Account, **actions: Action) -> dict[str, Right]:
+async def rights(account: ConsoleAccount, **actions: Action) -> dict[str, Permission]:
     """Which of these actions the user may do."""
     return {name: await account.may(action) for name, action in actions.items()}
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from quarterdeck.api.config_v1 import CLUSTER_VERSIONS, FEATURE_GATES, ClusterVersion, FeatureGate
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.changes import typed
 from quarterdeck.console.pages.live import live_routes
@@ -161,7 +161,7 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
-async def _offers(console: Console, account: Account) -> Offers:
+async def _offers(console: Console, account: ConsoleAccount) -> Offers:
     live = await _version(account)
     version = await _optional(account, TYPED_VERSION)
     if live is None or version is None:
@@ -169,12 +169,14 @@ async def _offers(console: Console, account: Account) -> Offers:
     return offered(console.sources.updates(version), live)
 
 
-async def _version(account: Account) -> Object | None:
+async def _version(account: ConsoleAccount) -> Object | None:
     found: Object | None = (await account.objects(VERSION)).get(Key("", "version"))
     return found
 
 
-async def _fragments(console: Console, account: Account, payloads: ReadPayloads) -> Fragments:
+async def _fragments(
+    console: Console, account: ConsoleAccount, payloads: ReadPayloads
+) -> Fragments:
     made = console.templates
     live = await _version(account)
     progress = await release_progress(account)
@@ -202,7 +204,7 @@ async def _fragments(console: Console, account: Account, payloads: ReadPayloads)
     }
 
 
-async def _optional(account: Account, selected: Selected) -> Any:
+async def _optional(account: ConsoleAccount, selected: Selected) -> Any:
     try:
         return (await account.objects(selected)).get(Key("", selected.name))
     except Unreadable:

@@ -19,7 +19,7 @@ _KNOWN_TIMES = datetime(1971, 1, 1, tzinfo=UTC)
 """Earlier times stand for none."""
 
 
-class Checker(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedChecker(msgspec.Struct, frozen=True, kw_only=True):
     """A checker that has published its settings."""
 
     name: str
@@ -50,7 +50,7 @@ class SignOfLife(msgspec.Struct, frozen=True, kw_only=True):
     interval_from: str
     lease: str = ""
     note: str = ""
-    checkers: tuple[Checker, ...] = ()
+    checkers: tuple[PublishedChecker, ...] = ()
 
 
 def sign_of_life(explanation: Object) -> SignOfLife:
@@ -79,7 +79,7 @@ def sign_of_life(explanation: Object) -> SignOfLife:
         lease=str((explanation.get("lease") or {}).get("by") or ""),
         note=str(explanation.get("note") or ""),
         checkers=tuple(
-            Checker(name=one["name"], counts=one["counts"], remark=one["remark"])
+            PublishedChecker(name=one["name"], counts=one["counts"], remark=one["remark"])
             for one in explanation.get("checkers") or ()
         ),
     )

@@ -13,7 +13,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     SUBSCRIPTIONS,
     UPGRADE_WARNING,
 )
-from quarterdeck.console.account import Account, Selected, Unreadable
+from quarterdeck.console.account import ConsoleAccount, Selected, Unreadable
 from quarterdeck.console.feed import Fragments
 from quarterdeck.console.pages.changes import is_resource_version
 from quarterdeck.console.pages.install_plans import (
@@ -159,7 +159,7 @@ async def _page(request: web.Request) -> LivePage:
     )
 
 
-async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
+async def _fragments(console: Console, account: ConsoleAccount, key: Key) -> Fragments:
     found = (await account.objects(ALL)).get(key)
     rendering, why = await _rendering(console, account, key)
     made = console.templates
@@ -194,7 +194,7 @@ async def _fragments(console: Console, account: Account, key: Key) -> Fragments:
     }
 
 
-async def _plan(account: Account, subscription: Object | None) -> WaitingPlan | None:
+async def _plan(account: ConsoleAccount, subscription: Object | None) -> WaitingPlan | None:
     """The InstallPlan of a Subscription, if it waits for an approval."""
     reference = ((subscription or {}).get("status") or {}).get("installPlanRef") or {}
     if subscription is None or not reference.get("name"):
@@ -208,7 +208,7 @@ async def _plan(account: Account, subscription: Object | None) -> WaitingPlan | 
 
 
 async def _next_version(
-    console: Console, account: Account, key: Key, subscription: Object | None
+    console: Console, account: ConsoleAccount, key: Key, subscription: Object | None
 ) -> WaitingUpdate | None:
     """What the update that waits changes and breaks; None if none waits."""
     plan = await _plan(account, subscription)
@@ -233,7 +233,9 @@ async def _next_version(
     return made
 
 
-async def _rendering(console: Console, account: Account, key: Key) -> tuple[Object | None, str]:
+async def _rendering(
+    console: Console, account: ConsoleAccount, key: Key
+) -> tuple[Object | None, str]:
     """The Deployments with their origins, or why they cannot be shown."""
     try:
         found = await console.sources.subscription(account.client, key.namespace, key.name)

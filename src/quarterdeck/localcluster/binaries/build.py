@@ -14,7 +14,7 @@ import msgspec
 
 from quarterdeck.localcluster.binaries import child
 from quarterdeck.localcluster.binaries.cache import FINISHED, FoundProgram, ProgramCache
-from quarterdeck.localcluster.binaries.catalog import Catalog, Program
+from quarterdeck.localcluster.binaries.catalog import BinaryCatalog, Program
 from quarterdeck.localcluster.binaries.disk import require_space, used
 from quarterdeck.localcluster.binaries.errors import (
     OWN_PROGRAMS,
@@ -58,7 +58,7 @@ class BuildDirectory(msgspec.Struct, frozen=True):
 
 def build(
     programs: Sequence[Program],
-    catalog: Catalog,
+    catalog: BinaryCatalog,
     settings: BinarySettings,
     cache: ProgramCache,
     progress: Progress,
@@ -161,7 +161,7 @@ def failure(program: Program, lines: Sequence[str], place: BuildDirectory) -> Bi
     )
 
 
-def _prepare(place: BuildDirectory, programs: Sequence[Program], catalog: Catalog) -> None:
+def _prepare(place: BuildDirectory, programs: Sequence[Program], catalog: BinaryCatalog) -> None:
     """Create the directories, and check that the disk has enough space."""
     with explained(place.directory):
         # Leftovers of a killed `go`; its caches are elsewhere and stay.

@@ -42,7 +42,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is obtained only when a caller names it."""
 
 
-class Catalog(msgspec.Struct, frozen=True, kw_only=True):
+class BinaryCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """The programs of one directory of the cache."""
 
     version: str
@@ -116,7 +116,7 @@ def _containerd(name: str) -> Program:
 
 GIB = 2**30
 
-CATALOG = Catalog(
+CATALOG = BinaryCatalog(
     version=f"v{KUBERNETES_VERSION}",
     modules=Path(__file__).with_name("gomodules"),
     # Measured at the peak: 3.9 GB for Kubernetes, then 0.4 more with etcd, then 1.1 with kwok.

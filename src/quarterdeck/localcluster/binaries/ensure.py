@@ -11,7 +11,7 @@ from quarterdeck.localcluster.binaries.catalog import (
     ALL,
     CATALOG,
     CONVENTION,
-    Catalog,
+    BinaryCatalog,
     Program,
     architecture,
     elf_architecture,
@@ -71,7 +71,7 @@ def ensure_binaries(
     settings: BinarySettings,
     names: Sequence[str] = ALL,
     progress: Progress | None = None,
-    catalog: Catalog = CATALOG,
+    catalog: BinaryCatalog = CATALOG,
 ) -> Binaries:
     """The named programs, downloaded or built if they are missing.
 
@@ -139,7 +139,7 @@ def _obtain(
     cache: ProgramCache,
     programs: Sequence[Program],
     settings: BinarySettings,
-    catalog: Catalog,
+    catalog: BinaryCatalog,
     progress: Progress,
 ) -> dict[str, FoundProgram]:
     """Fill the cache, and return its programs; the caller holds its lock."""

@@ -18,7 +18,7 @@ PATTERN = r"^(.*/)?quarterdeck(-router|-release)?(:[^/]*)?(@.*)?$"
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class ImageProcess(msgspec.Struct, frozen=True, kw_only=True):
     """The entrypoint and variables that a container gets from its image."""
 
     entrypoint: tuple[str, ...]
@@ -44,12 +44,12 @@ def this_installation() -> Installation:
     )
 
 
-def find_image(name: str, installation: Installation) -> Image | None:
+def find_image(name: str, installation: Installation) -> ImageProcess | None:
     """The image of this name; None if it is not ours."""
     if not re.match(PATTERN, name):
         return None
     path = os.pathsep.join((installation.programs, *_SYSTEM_PATH))
-    return Image(
+    return ImageProcess(
         entrypoint=(f"{installation.programs}/quarterdeck",),
         variables={"PATH": path, "HOME": "/"},
     )

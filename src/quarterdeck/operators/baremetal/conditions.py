@@ -18,16 +18,16 @@ from quarterdeck.api.metal3_v1alpha1 import BARE_METAL_HOSTS, PROVISIONINGS
 from quarterdeck.metal3.names import DEPLOYMENT_KEY, NAMESPACE
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, Platform, UnknownPlatform
 from quarterdeck.metal3.progress import APPLYING
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import State, StateReason
 from quarterdeck.status.report import Report, all_of, condition, standard_conditions
 
 NOTHING_TO_DO = "Nothing to do on this Platform"
 UNSUPPORTED = "UnsupportedPlatform"
 INVALID = "Unable to apply Provisioning CR: invalid configuration"
 UNABLE = {
-    Reason.INVALID: INVALID,
-    Reason.NO_IMAGES: "Unable to apply Provisioning CR: images are missing",
-    Reason.NO_PASSWORD: "Unable to apply Provisioning CR: the password is missing",
+    StateReason.INVALID: INVALID,
+    StateReason.NO_IMAGES: "Unable to apply Provisioning CR: images are missing",
+    StateReason.NO_PASSWORD: "Unable to apply Provisioning CR: the password is missing",
 }
 
 RELATED: tuple[ObjectReference, ...] = (
@@ -40,7 +40,7 @@ RELATED: tuple[ObjectReference, ...] = (
         name=DEPLOYMENT_KEY.name,
     ),
 )
-AT_VERSION = (Reason.COMPLETE, Reason.WAITING)
+AT_VERSION = (StateReason.COMPLETE, StateReason.WAITING)
 """The states in which everything that has to run is of this release."""
 
 
@@ -73,30 +73,30 @@ def conditions_of(state: State) -> tuple[ClusterStatusCondition, ...]:
     """The conditions on bare metal."""
     reason, message = state.reason, state.message
     match reason:
-        case Reason.WAITING:
+        case StateReason.WAITING:
             return _conditions(condition("Available", True, reason, message))
-        case Reason.INVALID | Reason.NO_IMAGES | Reason.NO_PASSWORD:
+        case StateReason.INVALID | StateReason.NO_IMAGES | StateReason.NO_PASSWORD:
             return _conditions(
                 condition("Degraded", True, reason, message),
                 condition("Progressing", True, reason, UNABLE[reason]),
             )
-        case Reason.COMPLETE:
+        case StateReason.COMPLETE:
             return _conditions(
                 condition("Available", True, reason, message),
                 condition("Progressing", False, reason, message),
             )
-        case Reason.CRASH_LOOPING:
+        case StateReason.CRASH_LOOPING:
             return _conditions(
                 condition("Available", False, reason, message),
                 condition("Degraded", True, reason, message),
             )
-        case Reason.TIMED_OUT | Reason.CANNOT_READ | Reason.REFUSED:
+        case StateReason.TIMED_OUT | StateReason.CANNOT_READ | StateReason.REFUSED:
             return _conditions(
                 condition("Degraded", True, reason, message),
                 condition("Progressing", True, reason, APPLYING),
             )
-        case Reason.SYNCING | Reason.STANDING_DOWN:
-            return _conditions(condition("Progressing", True, Reason.SYNCING, message))
+        case StateReason.SYNCING | StateReason.STANDING_DOWN:
+            return _conditions(condition("Progressing", True, StateReason.SYNCING, message))
 
 
 def _conditions(*changed: ClusterStatusCondition) -> tuple[ClusterStatusCondition, ...]:

@@ -58,7 +58,7 @@ class HostedLevelView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     because: str | None = None
 
 
-class LevelObjects(msgspec.Struct, frozen=True, kw_only=True):
+class HostedLevelObjects(msgspec.Struct, frozen=True, kw_only=True):
     """The objects on the way of a level."""
 
     cluster: Object
@@ -96,7 +96,7 @@ async def set_hosted_level(
     return before, view
 
 
-def level_view(seen: LevelObjects) -> HostedLevelView:
+def level_view(seen: HostedLevelObjects) -> HostedLevelView:
     """The level at each step. Pure."""
     steps = (
         _step(HOSTED_CLUSTERS.kind, seen.cluster, _configured(seen.cluster)),
@@ -180,7 +180,7 @@ def _level_in_file(config_map: Object | None) -> str:
             return INVALID
 
 
-async def _look(client: Client, key: Key) -> LevelObjects:
+async def _look(client: Client, key: Key) -> HostedLevelObjects:
     cluster = await client.find(HOSTED_CLUSTERS.plain, key.name, key.namespace)
     if cluster is None:
         raise HostedLevelError(
@@ -188,7 +188,7 @@ async def _look(client: Client, key: Key) -> LevelObjects:
             "kubectl get hostedclusters --all-namespaces"
         )
     namespace = control_plane_namespace(key)
-    return LevelObjects(
+    return HostedLevelObjects(
         cluster=cluster,
         plane=await client.find(HOSTED_CONTROL_PLANES.plain, key.name, namespace),
         config_map=await client.find(CONFIG_MAPS, CONFIG_MAP, namespace),

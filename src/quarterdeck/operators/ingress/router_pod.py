@@ -13,7 +13,7 @@ from quarterdeck.api.operator_v1 import IngressController, PublishingType
 from quarterdeck.operators.ingress import names
 from quarterdeck.operators.ingress.admission import selector
 from quarterdeck.operators.ingress.logging import additions
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import AdditionContext, Additions
 from quarterdeck.operators.ingress.placement import desired_placement
 from quarterdeck.operators.ingress.settings import Settings
 
@@ -32,7 +32,7 @@ STOP_DELAY = "ROUTER_GRACEFUL_SHUTDOWN_DELAY"
 
 def logging_additions(controller: IngressController, settings: Settings) -> Additions:
     """What the logging of this controller adds to its pods."""
-    context = Context(
+    context = AdditionContext(
         controller=controller.metadata.name,
         image=settings.router_image,
         datagram=controller.metadata.annotations.get(names.LOG_SOCKET) == "datagram",

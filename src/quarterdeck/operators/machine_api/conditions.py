@@ -2,7 +2,7 @@
 
 from quarterdeck.api.config_v1 import ClusterStatusCondition
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, Platform, UnknownPlatform
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import State, StateReason
 from quarterdeck.operators.machine_api.build import Build
 from quarterdeck.status.report import Report, condition, standard_conditions
 
@@ -11,15 +11,15 @@ NOT_GATED_MESSAGE = (
     "this machine API operator does not respect a claim of the baremetal operator, which the next "
     "minor version has: update to a newer patch version first"
 )
-AT_VERSION = (Reason.COMPLETE, Reason.WAITING, Reason.STANDING_DOWN)
+AT_VERSION = (StateReason.COMPLETE, StateReason.WAITING, StateReason.STANDING_DOWN)
 FAILED = (
-    Reason.INVALID,
-    Reason.NO_IMAGES,
-    Reason.NO_PASSWORD,
-    Reason.REFUSED,
-    Reason.TIMED_OUT,
-    Reason.CRASH_LOOPING,
-    Reason.CANNOT_READ,
+    StateReason.INVALID,
+    StateReason.NO_IMAGES,
+    StateReason.NO_PASSWORD,
+    StateReason.REFUSED,
+    StateReason.TIMED_OUT,
+    StateReason.CRASH_LOOPING,
+    StateReason.CANNOT_READ,
 )
 
 
@@ -47,6 +47,6 @@ def conditions_of(state: State) -> list[ClusterStatusCondition]:
     """The conditions that metal3 changes."""
     if state.reason in FAILED:
         return [condition("Degraded", True, state.reason, state.message)]
-    if state.reason is Reason.SYNCING:
+    if state.reason is StateReason.SYNCING:
         return [condition("Progressing", True, state.reason, state.message)]
     return [condition("Available", True, state.reason, state.message)]

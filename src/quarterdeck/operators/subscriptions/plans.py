@@ -26,7 +26,7 @@ from quarterdeck.controller import DONE, Controller, Manager, Objects, Result, W
 from quarterdeck.controller.faults import readable
 from quarterdeck.controller.metadata import controller_of, key_of
 from quarterdeck.kube import AlreadyExists, ApiError, Forbidden, Invalid
-from quarterdeck.operators.subscriptions.announce import Announcement, record
+from quarterdeck.operators.subscriptions.announce import StatusEvent, record
 from quarterdeck.operators.subscriptions.catalog.installable import (
     Installable,
     NotInstallable,
@@ -204,7 +204,7 @@ class Plans:
         if await self._plans.set_status(live, desired_status(live, phase, message, now)):
             level: Literal["Normal", "Warning"] = "Warning" if phase == "Failed" else "Normal"
             names = ", ".join(plan.spec.cluster_service_version_names)
-            made = Announcement(type=level, reason=REASONS[phase], note=f"{names}: {message}")
+            made = StatusEvent(type=level, reason=REASONS[phase], note=f"{names}: {message}")
             record(self._manager.events, plan, [made], "Install")
 
 

@@ -15,7 +15,7 @@ from quarterdeck.operators.subscriptions.catalog.installable import NotInstallab
 from quarterdeck.operators.subscriptions.catalog.model import Catalog
 from quarterdeck.operators.subscriptions.config.faults import config_faults, selector_faults
 from quarterdeck.operators.subscriptions.config.merge import merged
-from quarterdeck.operators.subscriptions.config.origins import Origin
+from quarterdeck.operators.subscriptions.config.origins import FieldOrigin
 from quarterdeck.operators.subscriptions.groups import Target
 from quarterdeck.operators.subscriptions.install.desired import named_deployments
 
@@ -28,7 +28,7 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
     """A Deployment, and where its fields come from."""
 
     deployment: Object
-    origins: tuple[Origin, ...]
+    origins: tuple[FieldOrigin, ...]
     entries: tuple[int, ...] = ()
     """The positions of the config entries that apply to it."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.pods import NAMESPACES
 
-from quarterdeck.localcluster.node.logs.query import Query
+from quarterdeck.localcluster.node.logs.query import LogQuery
 from quarterdeck.localcluster.node.logs.reader import read
 from quarterdeck.localcluster.node.logs.writer import LogWriter
 from quarterdeck.localcluster.node.sandbox.arguments import Sandbox, User
@@ -84,7 +84,7 @@ async def run(process: ContainerProcess) -> tuple[Ended, str]:
 async def written(process: ContainerProcess) -> str:
     """What a process has written so far."""
     path = process._log.path
-    return b"".join([chunk async for chunk in read(path, Query(), NOW, None)]).decode()
+    return b"".join([chunk async for chunk in read(path, LogQuery(), NOW, None)]).decode()
 
 
 async def until_written(process: ContainerProcess, text: str) -> None:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from quarterdeck.localcluster.certificates import make_certificates
-from quarterdeck.localcluster.node.logs.query import Query
+from quarterdeck.localcluster.node.logs.query import LogQuery
 from quarterdeck.localcluster.node.logs.reader import read
 from quarterdeck.localcluster.node.logs.server import LogServer, NoLogError, Serving
 from quarterdeck.localcluster.node.logs.writer import LogWriter
@@ -41,13 +41,13 @@ class Endpoint:
         self.server = LogServer(serving, self.open)
 
     def open(
-        self, namespace: str, pod: str, container: str, query: Query
+        self, namespace: str, pod: str, container: str, query: LogQuery
     ) -> AsyncGenerator[bytes, None]:
         if pod != "pod":
             raise NoLogError("no such pod here")
         return self.counted(query)
 
-    async def counted(self, query: Query) -> AsyncGenerator[bytes, None]:
+    async def counted(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
         self.readers += 1
         self.changed.set()
         try:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.pod.environment import (
-    Sources,
     UnresolvedError,
+    VariableSources,
     command,
     environment,
     expand,
@@ -40,7 +40,7 @@ POD: Object = {
         ],
     },
 }
-SOURCES = Sources(
+SOURCES = VariableSources(
     pod=POD,
     config_maps={"cm": {"data": {"A": "1", "B": "2"}}},
     secrets={"s": {"data": {"PASSWORD": base64.b64encode(b"pw").decode()}}},

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.localcluster.node.logs.query import BadQueryError, Query, parse_query
+from quarterdeck.localcluster.node.logs.query import BadQueryError, LogQuery, parse_query
 from quarterdeck.localcluster.node.logs.reader import BATCH, read
 from quarterdeck.localcluster.node.logs.writer import LogWriter, files
 
@@ -23,7 +23,7 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-async def output(path: Path, query: Query, live: LogWriter | None = None) -> bytes:
+async def output(path: Path, query: LogQuery, live: LogWriter | None = None) -> bytes:
     return b"".join([chunk async for chunk in read(path, query, at(10), live)])
 
 
@@ -90,7 +90,7 @@ async def test_what_was_written_is_read_back(
     written = b"".join(chunks)
     if written and not written.endswith(b"\n"):
         written += b"\n"
-    assert await output(writer.path, Query()) == written
+    assert await output(writer.path, LogQuery()) == written
 
 
 async def test_rotation_keeps_five_files(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ async def test_rotation_keeps_five_files(tmp_path: Path) -> None:
         writer.feed("stdout", b"%d\n" % number)
     writer.close()
     assert len(files(writer.path)) == 5
-    lines = [int(line) for line in (await output(writer.path, Query())).split()]
+    lines = [int(line) for line in (await output(writer.path, LogQuery())).split()]
     assert lines == list(range(lines[0], 1_000))
     assert all(path.stat().st_size <= 1_000 for path in files(writer.path))
 
@@ -109,7 +109,7 @@ async def test_following_sees_every_line_across_rotations_and_ends_with_the_log(
     tmp_path: Path,
 ) -> None:
     writer = LogWriter(tmp_path / "0.log", max_bytes=2_000)
-    reader = asyncio.create_task(output(writer.path, Query(follow=True), writer))
+    reader = asyncio.create_task(output(writer.path, LogQuery(follow=True), writer))
     for number in range(200):
         writer.feed("stdout", b"line %d\n" % number)
         await asyncio.sleep(0)
@@ -127,7 +127,7 @@ async def test_a_reader_gets_what_was_there_when_it_came_however_slow_it_is(tmp_
     there = [b"line %d\n" % number for number in range(3 * BATCH)]
     writer.feed("stdout", b"".join(there))
     got = []
-    async for chunk in read(writer.path, Query(), at(10), writer):
+    async for chunk in read(writer.path, LogQuery(), at(10), writer):
         got.append(chunk)
         writer.feed("stdout", b"later" * 1_000 + b"\n")
     writer.close()
@@ -141,7 +141,7 @@ async def test_reading_a_large_log_takes_little_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         lines = 0
-        async for _ in read(writer.path, Query(), at(10), None):
+        async for _ in read(writer.path, LogQuery(), at(10), None):
             lines += 1
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -159,7 +159,7 @@ async def test_a_follower_misses_no_line_whenever_it_comes(tmp_path: Path, turns
     all_there = asyncio.Event()
 
     async def follow() -> None:
-        async for chunk in read(writer.path, Query(follow=True), at(10), writer):
+        async for chunk in read(writer.path, LogQuery(follow=True), at(10), writer):
             got.append(chunk)
             if chunk == b"two\n":
                 all_there.set()
@@ -210,11 +210,11 @@ async def test_without_room_lines_are_lost_whole_and_it_is_told_once(tmp_path: P
         writer.feed("stdout", b"lost\n", at(1))
         writer.feed("stdout", b"lost too\n" * 1000, at(2))
         assert writer.path.stat().st_size == size, "not half a line"
-        assert await output(writer.path, Query()) == b"first\n"
+        assert await output(writer.path, LogQuery()) == b"first\n"
     assert told == ["LogsLost: its output is lost until there is room: File too large"]
     writer.feed("stdout", b"last\n", at(3))
     writer.close()
-    assert await output(writer.path, Query()) == b"first\nlast\n"
+    assert await output(writer.path, LogQuery()) == b"first\nlast\n"
     assert told[1].startswith("LogsResumed: its output is kept again; ")
 
 
@@ -222,7 +222,7 @@ async def test_a_line_that_was_spoilt_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     whole = b"2026-03-01T12:00:00.000000000Z stdout F %s\n"
     path.write_bytes(whole % b"one" + b"2026-03-01T12:00\n\0\0\0 \0 \0 \0\n" + whole % b"two")
-    assert await output(path, Query()) == b"one\ntwo\n"
+    assert await output(path, LogQuery()) == b"one\ntwo\n"
 
 
 async def test_a_rotation_that_fails_loses_no_older_file(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_a_rotation_that_fails_loses_no_older_file(tmp_path: Path) -> None
     (tmp_path / "0.log.new").rmdir()
     writer.feed("stdout", b"kept\n", at(10))
     writer.close()
-    assert (await output(writer.path, Query())).endswith(b"kept\n")
+    assert (await output(writer.path, LogQuery())).endswith(b"kept\n")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from quarterdeck.localcluster.node.sandbox.mounts import (
     Bind,
     Dev,
     Directory,
-    Kind,
+    FileKind,
     Mount,
     NoMountPointError,
     Proc,
@@ -30,22 +30,22 @@ class FakeHost:
     """Directories, files and links by path."""
 
     def __init__(self, directories: list[str], files: list[str], links: dict[str, str]) -> None:
-        self.tree: dict[Path, Kind] = {Path("/"): Kind.DIRECTORY}
+        self.tree: dict[Path, FileKind] = {Path("/"): FileKind.DIRECTORY}
         self.links = {Path(path): to for path, to in links.items()}
         for directory in directories:
-            self.add(Path(directory), Kind.DIRECTORY)
+            self.add(Path(directory), FileKind.DIRECTORY)
         for file in files:
-            self.add(Path(file), Kind.FILE)
+            self.add(Path(file), FileKind.FILE)
         for link in self.links:
-            self.add(link, Kind.LINK)
+            self.add(link, FileKind.LINK)
 
-    def add(self, path: Path, kind: Kind) -> None:
+    def add(self, path: Path, kind: FileKind) -> None:
         for parent in path.parents:
-            self.tree[parent] = Kind.DIRECTORY
+            self.tree[parent] = FileKind.DIRECTORY
         self.tree[path] = kind
 
-    def kind(self, path: Path) -> Kind:
-        return self.tree.get(path, Kind.NOTHING)
+    def kind(self, path: Path) -> FileKind:
+        return self.tree.get(path, FileKind.NOTHING)
 
     def entries(self, path: Path) -> list[str]:
         return [each.name for each in self.tree if each.parent == path and each != path]
@@ -208,7 +208,7 @@ def test_every_mount_point_can_be_made_and_every_volume_is_seen(
             continue
         if isinstance(cover, Bind) and cover.read_only:
             on_host = Path(cover.source) / mount.target.relative_to(cover.target)
-            assert HOST.kind(on_host) in (Kind.DIRECTORY, Kind.FILE), mount
+            assert HOST.kind(on_host) in (FileKind.DIRECTORY, FileKind.FILE), mount
         made = [old for old in made if not inside(old.target, mount.target)] + [mount]
     sealed = [mount for mount in planned if isinstance(mount, ReadOnly)]
     assert planned[len(planned) - len(sealed) :] == sealed

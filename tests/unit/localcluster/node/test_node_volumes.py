@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api.meta import Object
-from quarterdeck.localcluster.node.pod.environment import Sources, UnresolvedError
+from quarterdeck.localcluster.node.pod.environment import UnresolvedError, VariableSources
 from quarterdeck.localcluster.node.volumes.contents import (
     File,
     References,
@@ -33,7 +33,7 @@ POD: Object = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": "x"}},
     "spec": {"containers": [{"name": "main"}]},
 }
-SOURCES = Sources(
+SOURCES = VariableSources(
     pod=POD,
     config_maps={"cm": {"data": {"a": "1", "b": "2"}, "binaryData": {"c": "AAE="}}},
     secrets={"s": {"data": {"pw": base64.b64encode(b"secret").decode()}}},

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 
 from quarterdeck.metal3.platform import BareMetal, OtherPlatform, Platform, UnknownPlatform
-from quarterdeck.metal3.state import Reason, State
+from quarterdeck.metal3.state import State, StateReason
 from quarterdeck.operators.baremetal.conditions import report
 from quarterdeck.operators.baremetal.settings import Settings
 from quarterdeck.operators.machine_api.build import Build
 from quarterdeck.operators.machine_api.conditions import with_metal3, without_metal3
 from quarterdeck.status.report import Report
 
-ANY = State(Reason.SYNCING, "m")
+ANY = State(StateReason.SYNCING, "m")
 
 
 def statuses(found: Report) -> dict[str, tuple[str, str | None]]:
@@ -30,17 +30,17 @@ def row(found: Report) -> str:
 TABLE = [
     (OtherPlatform("None"), ANY, "True False False True moves"),
     (UnknownPlatform("m"), ANY, "True False True False stays"),
-    (BareMetal(), State(Reason.WAITING, "m"), "True False False False moves"),
-    (BareMetal(), State(Reason.INVALID, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.NO_IMAGES, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.NO_PASSWORD, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.SYNCING, "m"), "True True False False stays"),
-    (BareMetal(), State(Reason.STANDING_DOWN, "m"), "True True False False stays"),
-    (BareMetal(), State(Reason.COMPLETE, "m"), "True False False False moves"),
-    (BareMetal(), State(Reason.TIMED_OUT, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.REFUSED, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.CANNOT_READ, "m"), "True True True False stays"),
-    (BareMetal(), State(Reason.CRASH_LOOPING, "m"), "False False True False stays"),
+    (BareMetal(), State(StateReason.WAITING, "m"), "True False False False moves"),
+    (BareMetal(), State(StateReason.INVALID, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.NO_IMAGES, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.NO_PASSWORD, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.SYNCING, "m"), "True True False False stays"),
+    (BareMetal(), State(StateReason.STANDING_DOWN, "m"), "True True False False stays"),
+    (BareMetal(), State(StateReason.COMPLETE, "m"), "True False False False moves"),
+    (BareMetal(), State(StateReason.TIMED_OUT, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.REFUSED, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.CANNOT_READ, "m"), "True True True False stays"),
+    (BareMetal(), State(StateReason.CRASH_LOOPING, "m"), "False False True False stays"),
 ]
 
 
@@ -53,7 +53,9 @@ def test_the_table_of_the_baremetal_operator(platform: Platform, state: State, w
 
 
 def test_each_reason_has_a_row_in_the_table() -> None:
-    assert {state.reason for platform, state, _ in TABLE if platform == BareMetal()} == set(Reason)
+    assert {state.reason for platform, state, _ in TABLE if platform == BareMetal()} == set(
+        StateReason
+    )
 
 
 def test_a_roll_out_has_five_minutes_to_make_progress() -> None:
@@ -64,16 +66,20 @@ def test_a_roll_out_has_five_minutes_to_make_progress() -> None:
 @pytest.mark.parametrize(
     ("reason", "type_", "message"),
     [
-        (Reason.WAITING, "Available", "m"),
-        (Reason.INVALID, "Progressing", "Unable to apply Provisioning CR: invalid configuration"),
-        (Reason.INVALID, "Degraded", "m"),
-        (Reason.COMPLETE, "Progressing", "m"),
-        (Reason.TIMED_OUT, "Degraded", "m"),
-        (Reason.CANNOT_READ, "Degraded", "m"),
-        (Reason.CRASH_LOOPING, "Degraded", "m"),
+        (StateReason.WAITING, "Available", "m"),
+        (
+            StateReason.INVALID,
+            "Progressing",
+            "Unable to apply Provisioning CR: invalid configuration",
+        ),
+        (StateReason.INVALID, "Degraded", "m"),
+        (StateReason.COMPLETE, "Progressing", "m"),
+        (StateReason.TIMED_OUT, "Degraded", "m"),
+        (StateReason.CANNOT_READ, "Degraded", "m"),
+        (StateReason.CRASH_LOOPING, "Degraded", "m"),
     ],
 )
-def test_the_reasons_and_messages(reason: Reason, type_: str, message: str) -> None:
+def test_the_reasons_and_messages(reason: StateReason, type_: str, message: str) -> None:
     (found,) = (
         one for one in report(BareMetal(), State(reason, "m")).conditions if one.type == type_
     )
@@ -83,16 +89,16 @@ def test_the_reasons_and_messages(reason: Reason, type_: str, message: str) -> N
 @pytest.mark.parametrize(
     ("reason", "wanted"),
     [
-        (Reason.STANDING_DOWN, "True False False moves"),
-        (Reason.COMPLETE, "True False False moves"),
-        (Reason.WAITING, "True False False moves"),
-        (Reason.SYNCING, "True True False stays"),
-        (Reason.INVALID, "True False True stays"),
-        (Reason.CANNOT_READ, "True False True stays"),
-        (Reason.REFUSED, "True False True stays"),
+        (StateReason.STANDING_DOWN, "True False False moves"),
+        (StateReason.COMPLETE, "True False False moves"),
+        (StateReason.WAITING, "True False False moves"),
+        (StateReason.SYNCING, "True True False stays"),
+        (StateReason.INVALID, "True False True stays"),
+        (StateReason.CANNOT_READ, "True False True stays"),
+        (StateReason.REFUSED, "True False True stays"),
     ],
 )
-def test_the_table_of_the_machine_api_operator(reason: Reason, wanted: str) -> None:
+def test_the_table_of_the_machine_api_operator(reason: StateReason, wanted: str) -> None:
     assert row(with_metal3(Build.C, BareMetal(), State(reason, "m"))) == wanted
     assert row(with_metal3(Build.C, OtherPlatform("None"), State(reason, "m"))) == (
         "True False False moves"
@@ -113,5 +119,5 @@ def test_the_table_of_the_machine_api_operator(reason: Reason, wanted: str) -> N
 def test_only_an_ungated_build_on_bare_metal_keeps_from_a_minor_update(
     build: Build, platform: Platform, upgradeable: str
 ) -> None:
-    state = State(Reason.COMPLETE, "m")
+    state = State(StateReason.COMPLETE, "m")
     assert statuses(with_metal3(build, platform, state))["Upgradeable"][0] == upgradeable

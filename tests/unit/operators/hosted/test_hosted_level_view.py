@@ -10,7 +10,7 @@ from quarterdeck.cli.log_level import as_steps, as_table
 from quarterdeck.cli.main import cli
 from quarterdeck.operators.cluster_version.log_level.request import LevelView
 from quarterdeck.operators.hosted.desired import CONFIG_KEY, desired_config_map
-from quarterdeck.operators.hosted.inspect import HostedLevelView, LevelObjects, level_view
+from quarterdeck.operators.hosted.inspect import HostedLevelObjects, HostedLevelView, level_view
 from quarterdeck.operators.hosted.names import labels
 
 LABELS = labels(Key("clusters", "harbour"))
@@ -43,7 +43,7 @@ def plane(level: Any) -> Object:
 def view(first: Object, second: Any, third: Any) -> HostedLevelView:
     """The view of these levels; `...` is an object that is missing."""
     return level_view(
-        LevelObjects(
+        HostedLevelObjects(
             cluster=first,
             plane=None if second is ... else plane(second),
             config_map=None if third is ... else desired_config_map(plane(third)),
@@ -124,7 +124,9 @@ HEAD = "apiVersion: operator.openshift.io/v1alpha1\nkind: ClusterVersionOperator
 def test_a_config_map_that_is_none_is_shown_as_invalid(text: str) -> None:
     metadata = {"name": "x", "namespace": "y"}
     config_map = {"metadata": metadata, "data": {"config.yaml": text}}
-    objects = LevelObjects(cluster=cluster("Debug"), plane=plane("Debug"), config_map=config_map)
+    objects = HostedLevelObjects(
+        cluster=cluster("Debug"), plane=plane("Debug"), config_map=config_map
+    )
     assert levels(level_view(objects))[2] == "invalid"
 
 
@@ -169,5 +171,5 @@ def test_a_message_cannot_forge_a_row() -> None:
 def test_a_file_that_may_be_incomplete_is_invalid() -> None:
     whole = desired_config_map(plane("TraceAll"))
     cut = whole | {"data": {CONFIG_KEY: whole["data"][CONFIG_KEY].removesuffix("All\n")}}
-    objects = LevelObjects(cluster=cluster("Trace"), plane=plane("Trace"), config_map=cut)
+    objects = HostedLevelObjects(cluster=cluster("Trace"), plane=plane("Trace"), config_map=cut)
     assert levels(level_view(objects)) == ["Trace", "Trace", "invalid"]

@@ -34,10 +34,10 @@ print(json.dumps({
 }))
 """
 MODULE = """
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import Additions, AdditionContext
 
 
-def additions(value: object, context: Context) -> Additions:
+def additions(value: object, context: AdditionContext) -> Additions:
     return Additions(environment={{"{variable}": str({value})}})
 """
 

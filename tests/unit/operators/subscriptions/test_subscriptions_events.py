@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersionStatus
-from quarterdeck.operators.subscriptions.announce import Announcement, faults_changed
-from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Reason
+from quarterdeck.operators.subscriptions.announce import StatusEvent, faults_changed
+from quarterdeck.operators.subscriptions.config.faults import ConfigFailureReason, ConfigFault
 from quarterdeck.operators.subscriptions.install.phase import (
     DeploymentResult,
     Phase,
@@ -29,7 +29,7 @@ def fault(
 
 def test_a_fault_that_comes_changes_and_goes() -> None:
     assert list(faults_changed([], [fault()])) == [
-        Announcement(type="Warning", reason="EnvFailure", note="m")
+        StatusEvent(type="Warning", reason="EnvFailure", note="m")
     ]
     assert list(faults_changed([fault()], [fault()])) == []
     (changed,) = faults_changed([fault()], [fault(message="other")])
@@ -52,7 +52,7 @@ def status(phase: Phase, reason: str = "r", message: str = "m") -> ClusterServic
 def test_phases_that_are_worth_an_event() -> None:
     failed = PhaseResult(phase=Phase.FAILED, reason="r", message="m")
     (made,) = phase_changed(status(Phase.INSTALLING), failed)
-    assert made == Announcement(type="Warning", reason="r", note="m")
+    assert made == StatusEvent(type="Warning", reason="r", note="m")
     assert list(phase_changed(status(Phase.FAILED), failed)) == []
     assert len(list(phase_changed(status(Phase.FAILED, message="before"), failed))) == 1
     installing = PhaseResult(phase=Phase.INSTALLING, reason="r", message="m")
@@ -61,7 +61,9 @@ def test_phases_that_are_worth_an_event() -> None:
 
 def test_a_version_whose_deployment_is_still_that_of_the_older_one_does_not_succeed() -> None:
     """It would be deleted with the older one."""
-    why = ConfigFault(entry=0, reason=Reason.ENV, field="env[0]", deployment="engine", cause="none")
+    why = ConfigFault(
+        entry=0, reason=ConfigFailureReason.ENV, field="env[0]", deployment="engine", cause="none"
+    )
     held = DeploymentResult(name="engine", is_applied=False, faults=(why,), outcome=rollout.Done())
     assert phase_of_deployments([held]).phase == Phase.INSTALL_READY
     own = DeploymentResult(name="engine", is_applied=True, faults=(why,), outcome=rollout.Done())

@@ -7,8 +7,8 @@ import pytest
 from quarterdeck.api.meta import Object
 from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
 from quarterdeck.operators.subscriptions.config.faults import (
+    ConfigFailureReason,
     ConfigFault,
-    Reason,
     config_faults,
     first_reason,
     message_of,
@@ -132,8 +132,12 @@ def test_all_kinds_of_references_and_optional_ones() -> None:
 
 def test_the_reason_is_the_first_in_the_order_and_the_message_has_all() -> None:
     found = [
-        ConfigFault(entry=1, reason=Reason.RESOURCE_LIMIT, field="r", deployment="d", cause="x"),
-        ConfigFault(entry=0, reason=Reason.VOLUME, field="v", deployment="d", cause="y"),
+        ConfigFault(
+            entry=1, reason=ConfigFailureReason.RESOURCE_LIMIT, field="r", deployment="d", cause="x"
+        ),
+        ConfigFault(
+            entry=0, reason=ConfigFailureReason.VOLUME, field="v", deployment="d", cause="y"
+        ),
     ]
     assert first_reason(found) == "VolumeFailure"
     assert message_of(found) == "config[1].r: x (Deployment d); config[0].v: y (Deployment d)"

@@ -14,7 +14,7 @@ from quarterdeck.api.operators_v1alpha1 import ConfigEntry, NamedDeployment
 from quarterdeck.operators.subscriptions.config.merge import MergedDeployment, merged
 from quarterdeck.operators.subscriptions.config.origins import (
     CSV,
-    Origin,
+    FieldOrigin,
     units,
     unkeyed,
 )
@@ -248,7 +248,7 @@ def test_a_removed_field_has_an_origin() -> None:
         deployment(container(), nodeSelector={"a": "b"}), [ConfigEntry(node_selector={})]
     )
     assert (
-        Origin(
+        FieldOrigin(
             field="spec.template.spec.nodeSelector",
             source="config[0]",
             replaced={"a": "b"},

@@ -7,7 +7,7 @@ from tests.console_objects import catalog
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.subscriptions import next_version
-from quarterdeck.operators.subscriptions.config.origins import Origin
+from quarterdeck.operators.subscriptions.config.origins import FieldOrigin
 from quarterdeck.operators.subscriptions.next_version import deployment_changes, version_in
 from quarterdeck.operators.subscriptions.render import Rendered, Rendering
 
@@ -19,7 +19,7 @@ def rendering(**deployments: dict[str, object]) -> Rendering:
             Rendered(
                 deployment={"metadata": {"name": name}},
                 origins=tuple(
-                    Origin(field=field, source="CSV", value=value, removed=value is None)
+                    FieldOrigin(field=field, source="CSV", value=value, removed=value is None)
                     for field, value in fields.items()
                 ),
             )

@@ -27,7 +27,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     SubscriptionStatus,
 )
 from quarterdeck.operators.subscriptions.catalog.model import Catalog
-from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Reason
+from quarterdeck.operators.subscriptions.config.faults import ConfigFailureReason, ConfigFault
 from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, mode_fault, target_of
 from quarterdeck.operators.subscriptions.install.phase import DeploymentResult, phase_of_deployments
@@ -371,7 +371,9 @@ def test_what_an_update_would_lose() -> None:
 
 
 ENTRY = ConfigEntry(selector={"matchLabels": {"app": "x"}})
-FAULT = ConfigFault(entry=0, reason=Reason.ENV, field="env[0]", deployment="d", cause="no")
+FAULT = ConfigFault(
+    entry=0, reason=ConfigFailureReason.ENV, field="env[0]", deployment="d", cause="no"
+)
 OLD = SubscriptionStatus(
     observed_generation=3,
     conditions=(

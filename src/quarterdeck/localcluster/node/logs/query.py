@@ -15,7 +15,7 @@ class BadQueryError(Exception):
     """An invalid query: the parameter, its value, and the remedy."""
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part and form of a log."""
 
     follow: bool = False
@@ -41,7 +41,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         return f"{since:%Y-%m-%dT%H:%M:%S.%f}000Z".zfill(len("2026-03-01T12:00:00.000000000Z"))
 
 
-def parse_query(parameters: Mapping[str, str]) -> Query:
+def parse_query(parameters: Mapping[str, str]) -> LogQuery:
     """The query in these parameters; raises `BadQueryError` for an unknown one."""
     fields: dict[str, object] = {}
     for name, value in parameters.items():
@@ -53,7 +53,7 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
             fields[field] = parse(value)
         except ValueError as error:
             raise BadQueryError(f"{name}: {value!r}: {error}") from None
-    return Query(**fields)  # type: ignore[arg-type]
+    return LogQuery(**fields)  # type: ignore[arg-type]
 
 
 def _flag(value: str) -> bool:

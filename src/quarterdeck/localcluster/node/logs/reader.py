@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from quarterdeck.localcluster.node.logs.query import Query
+from quarterdeck.localcluster.node.logs.query import LogQuery
 from quarterdeck.localcluster.node.logs.writer import LogWriter, files
 
 BATCH = 500
@@ -35,7 +35,7 @@ class LogLine(NamedTuple):
 
 
 async def read(
-    path: Path, query: Query, now: datetime, live: LogWriter | None
+    path: Path, query: LogQuery, now: datetime, live: LogWriter | None
 ) -> AsyncGenerator[bytes, None]:
     """The log's output by the query; with `follow`, until the run ends."""
     left = query.limit_bytes
@@ -53,7 +53,7 @@ async def read(
 
 
 async def _entries(
-    path: Path, query: Query, now: datetime, live: LogWriter | None
+    path: Path, query: LogQuery, now: datetime, live: LogWriter | None
 ) -> AsyncGenerator[LogLine, None]:
     """The present lines, then the new ones."""
     follower = _Follower(path)
@@ -97,7 +97,7 @@ def _last_lines(entries: Iterator[LogLine], count: int) -> Iterator[LogLine]:
     yield from (entry for line in lines for entry in line)
 
 
-def _wanted(entry: LogLine, query: Query, since: str) -> bool:
+def _wanted(entry: LogLine, query: LogQuery, since: str) -> bool:
     return entry.time >= since and query.stream in ("All", entry.stream.capitalize())
 
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from quarterdeck.localcluster.certificates import SIMULATED_KUBELET
-from quarterdeck.localcluster.node.logs.query import BadQueryError, Query, parse_query
+from quarterdeck.localcluster.node.logs.query import BadQueryError, LogQuery, parse_query
 from quarterdeck.log import get_logger
 
 log = get_logger("node.logs")
@@ -41,7 +41,7 @@ SIMULATED = (
 )
 """The answer for the pods of the node `simulated`, which has no kubelet of its own."""
 
-Open = Callable[[str, str, str, Query], AsyncGenerator[bytes, None]]
+Open = Callable[[str, str, str, LogQuery], AsyncGenerator[bytes, None]]
 """The log of a container, by namespace, pod, container and query; raises `NoLogError`."""
 
 

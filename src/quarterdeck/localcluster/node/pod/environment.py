@@ -31,7 +31,7 @@ class NotYetError(UnresolvedError):
     """A reference cannot be resolved yet; nobody has to act."""
 
 
-class Sources(msgspec.Struct, frozen=True, kw_only=True):
+class VariableSources(msgspec.Struct, frozen=True, kw_only=True):
     """The input for a pod's references."""
 
     pod: Object
@@ -68,7 +68,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def environment(
-    container: dict[str, Any], sources: Sources, base: Mapping[str, str]
+    container: dict[str, Any], sources: VariableSources, base: Mapping[str, str]
 ) -> dict[str, str]:
     """The container's variables, in the kubelet's order: base, envFrom, env; later ones win."""
     variables = dict(base)
@@ -90,7 +90,7 @@ def command(
     return [*words, *(expand(word, variables) for word in container.get("args") or [])]
 
 
-def field_value(path: str, sources: Sources) -> str:
+def field_value(path: str, sources: VariableSources) -> str:
     """A field of the pod, as in the downward API."""
     pod, meta, spec = sources.pod, sources.pod["metadata"], sources.pod["spec"]
     if match := _SUBSCRIPT.fullmatch(path):
@@ -116,7 +116,9 @@ def field_value(path: str, sources: Sources) -> str:
     return str(known[path])
 
 
-def resource_value(reference: dict[str, Any], container: dict[str, Any], sources: Sources) -> str:
+def resource_value(
+    reference: dict[str, Any], container: dict[str, Any], sources: VariableSources
+) -> str:
     """A container's request or limit in units of the divisor, rounded up."""
     name = reference["resource"]
     kind, _, resource = name.partition(".")
@@ -131,7 +133,7 @@ def resource_value(reference: dict[str, Any], container: dict[str, Any], sources
         raise UnresolvedError("resourceFieldRef.resource", name, str(error)) from error
 
 
-def _env_from(source: dict[str, Any], sources: Sources, field: str) -> dict[str, str]:
+def _env_from(source: dict[str, Any], sources: VariableSources, field: str) -> dict[str, str]:
     prefix = source.get("prefix", "")
     if reference := source.get("configMapRef"):
         data = _entries("ConfigMap", reference, sources.config_maps, field)
@@ -143,7 +145,10 @@ def _env_from(source: dict[str, Any], sources: Sources, field: str) -> dict[str,
 
 
 def _value(
-    entry: dict[str, Any], container: dict[str, Any], sources: Sources, so_far: Mapping[str, str]
+    entry: dict[str, Any],
+    container: dict[str, Any],
+    sources: VariableSources,
+    so_far: Mapping[str, str],
 ) -> str | None:
     """One variable's value; None for an optional reference that does not exist."""
     origin = entry.get("valueFrom")

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from quarterdeck.api.meta import Key, Object
-from quarterdeck.localcluster.node.images import Image
+from quarterdeck.localcluster.node.images import ImageProcess
 from quarterdeck.localcluster.node.pod.environment import (
-    Sources,
     UnresolvedError,
+    VariableSources,
     command,
     environment,
 )
@@ -54,7 +54,13 @@ class Launcher:
         self._names = _existing(PurePosixPath(os.path.realpath("/etc/resolv.conf")))
 
     def sandbox(
-        self, spec: dict[str, Any], pod: Object, run: PodRun, image: Image, *, static: bool = False
+        self,
+        spec: dict[str, Any],
+        pod: Object,
+        run: PodRun,
+        image: ImageProcess,
+        *,
+        static: bool = False,
     ) -> Sandbox:
         """The container's sandbox; raises if a reference cannot be resolved."""
         check_spec(spec, pod)
@@ -92,10 +98,10 @@ class Launcher:
         except (UnresolvedError, OSError) as error:
             log.v(4).info("volumes stay as they are", pod=run.uid, error=str(error))
 
-    def _sources(self, pod: Object, run: PodRun) -> Sources:
+    def _sources(self, pod: Object, run: PodRun) -> VariableSources:
         namespace = pod["metadata"]["namespace"]
         needed = references(pod)
-        return Sources(
+        return VariableSources(
             pod=pod,
             config_maps=self._found("ConfigMap", namespace, needed.config_maps),
             secrets=self._found("Secret", namespace, needed.secrets),
@@ -107,7 +113,7 @@ class Launcher:
         found = {name: self._named.get(Name(kind, Key(namespace, name))) for name in names}
         return {name: it for name, it in found.items() if it is not None}
 
-    def _write_volumes(self, pod: Object, run: PodRun, sources: Sources) -> None:
+    def _write_volumes(self, pod: Object, run: PodRun, sources: VariableSources) -> None:
         owner = owner_of(pod, root=self._settings.root)
         run.volumes.mkdir(parents=True, exist_ok=True)
         for volume in pod["spec"].get("volumes") or []:
@@ -132,7 +138,7 @@ class Launcher:
         own = [PurePosixPath(os.path.realpath(path)) for path in self._settings.masked]
         return [*self._settings.masked, *(it for path in own for it in other_places(path, mounted))]
 
-    def _base(self, pod: Object, image: Image) -> Mapping[str, str]:
+    def _base(self, pod: Object, image: ImageProcess) -> Mapping[str, str]:
         """The variables of every container."""
         host, port = self._settings.api_host, str(self._settings.api_port)
         return {

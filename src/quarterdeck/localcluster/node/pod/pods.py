@@ -13,7 +13,7 @@ from quarterdeck.controller import DONE, Recorder, Result
 from quarterdeck.kube import Cache, Client
 from quarterdeck.localcluster.node.addresses import Network, NoAddressError
 from quarterdeck.localcluster.node.images import find_image
-from quarterdeck.localcluster.node.logs.query import Query
+from quarterdeck.localcluster.node.logs.query import LogQuery
 from quarterdeck.localcluster.node.logs.reader import read
 from quarterdeck.localcluster.node.logs.server import NoLogError
 from quarterdeck.localcluster.node.pod.containers import StartProblem, all_containers
@@ -111,7 +111,7 @@ class Pods:
         return run if run is not None and run.uid == pod["metadata"]["uid"] else None
 
     def open_log(
-        self, namespace: str, pod: str, container: str, query: Query
+        self, namespace: str, pod: str, container: str, query: LogQuery
     ) -> AsyncGenerator[bytes, None]:
         """The log for a query; raises `NoLogError` if there is none."""
         run = self._runs.get(Key(namespace, pod))

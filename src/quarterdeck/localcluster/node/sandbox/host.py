@@ -4,21 +4,21 @@ import os
 import stat
 from pathlib import PurePosixPath
 
-from quarterdeck.localcluster.node.sandbox.mounts import Kind
+from quarterdeck.localcluster.node.sandbox.mounts import FileKind
 
 
 class RealHost:
     """The file system of this machine."""
 
-    def kind(self, path: PurePosixPath) -> Kind:
+    def kind(self, path: PurePosixPath) -> FileKind:
         """What is at the path; NOTHING if it cannot be read."""
         try:
             mode = os.lstat(path).st_mode
         except OSError:
-            return Kind.NOTHING
+            return FileKind.NOTHING
         if stat.S_ISLNK(mode):
-            return Kind.LINK
-        return Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.FILE
+            return FileKind.LINK
+        return FileKind.DIRECTORY if stat.S_ISDIR(mode) else FileKind.FILE
 
     def entries(self, path: PurePosixPath) -> list[str]:
         """The names in a directory; none if it may not be listed."""

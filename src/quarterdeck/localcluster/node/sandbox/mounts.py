@@ -24,7 +24,7 @@ _OWN = (Path("/proc"), Path("/dev"))
 """Directories with their own mount in every container."""
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What is at a path, without following symbolic links."""
 
     DIRECTORY = "directory"
@@ -36,7 +36,7 @@ class Kind(Enum):
 class Host(Protocol):
     """Read access to the host's file system."""
 
-    def kind(self, path: Path) -> Kind:
+    def kind(self, path: Path) -> FileKind:
         """What is at the path."""
 
     def entries(self, path: Path) -> list[str]:
@@ -125,7 +125,7 @@ def resolve(path: Path, host: Host, opaque: Sequence[Path] = SCRATCH) -> Path:
             done = done.parent
             continue
         step = done / part
-        if host.kind(step) is not Kind.LINK or any(_within(step, each) for each in opaque):
+        if host.kind(step) is not FileKind.LINK or any(_within(step, each) for each in opaque):
             done = step
             continue
         links += 1
@@ -143,7 +143,9 @@ def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Moun
 
     With `open_root`, each entry of the host's root is mounted on its own.
     """
-    scratch = [resolve(each, host, ()) for each in SCRATCH if host.kind(each) is not Kind.NOTHING]
+    scratch = [
+        resolve(each, host, ()) for each in SCRATCH if host.kind(each) is not FileKind.NOTHING
+    ]
     volumes = _looked_at(
         [
             msgspec.structs.replace(volume, target=resolve(volume.target, host, scratch))
@@ -153,7 +155,7 @@ def plan_mounts(view: View, host: Host, *, open_root: bool = False) -> list[Moun
     masks = _masks(view, host, scratch)
     on_top: dict[Path, Mount] = {each: Tmpfs(each) for each in scratch}
     on_top |= {
-        each: Bind(source=str(each), target=each, directory=host.kind(each) is not Kind.FILE)
+        each: Bind(source=str(each), target=each, directory=host.kind(each) is not FileKind.FILE)
         for each in view.kept
         if any(_within(each, hidden) for hidden in [*scratch, *masks])
     }
@@ -201,7 +203,7 @@ def _on_the_way(
         cover = on_top.get(parent) or _cover(parent, on_top)
         in_scratch = isinstance(cover, Tmpfs) and parent not in on_top
         in_opened = cover is None and any(each in parent.parents for each in opened)
-        if in_scratch or (in_opened and host.kind(parent) is not Kind.DIRECTORY):
+        if in_scratch or (in_opened and host.kind(parent) is not FileKind.DIRECTORY):
             yield Directory(parent)
 
 
@@ -220,9 +222,9 @@ def _masks(view: View, host: Host, scratch: Sequence[Path]) -> dict[Path, Mount]
         if hidden and not kept:
             continue
         match host.kind(path):
-            case Kind.DIRECTORY:
+            case FileKind.DIRECTORY:
                 masks[path] = Tmpfs(path)
-            case Kind.FILE:
+            case FileKind.FILE:
                 masks[path] = Bind(source="/dev/null", target=path, directory=False)
             case _:
                 continue
@@ -238,11 +240,13 @@ def _to_open(on_top: dict[Path, Mount], host: Host) -> list[Path]:
             if isinstance(cover, Bind) and not cover.directory:
                 raise NoMountPointError(f"{target}: {cover.target} is a file; mount it elsewhere")
             continue
-        wanted = Kind.FILE if isinstance(mount, Bind) and not mount.directory else Kind.DIRECTORY
+        wanted = (
+            FileKind.FILE if isinstance(mount, Bind) and not mount.directory else FileKind.DIRECTORY
+        )
         if host.kind(target) is wanted or any(_within(target, own) for own in _OWN):
             continue
         parent = target.parent
-        while host.kind(parent) is not Kind.DIRECTORY:
+        while host.kind(parent) is not FileKind.DIRECTORY:
             parent = parent.parent
         opened.add(parent)
     return sorted(opened, key=_depth)
@@ -266,14 +270,14 @@ def _base(opened: Sequence[Path], targets: set[Path], host: Host) -> Iterator[Mo
             kind = host.kind(path)
             if path in targets or path in _OWN:
                 continue
-            if kind is not Kind.DIRECTORY and any(_within(target, path) for target in targets):
+            if kind is not FileKind.DIRECTORY and any(_within(target, path) for target in targets):
                 continue
             match kind:
-                case Kind.LINK:
+                case FileKind.LINK:
                     yield Symlink(host.link(path), path)
-                case Kind.DIRECTORY:
+                case FileKind.DIRECTORY:
                     yield Bind(source=str(path), target=path)
-                case Kind.FILE:
+                case FileKind.FILE:
                     yield Bind(source=str(path), target=path, directory=False)
                 case _:
                     continue

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from quarterdeck.localcluster.node.sandbox.mounts import Kind
+from quarterdeck.localcluster.node.sandbox.mounts import FileKind
 from quarterdeck.localcluster.node.sandbox.orders import inside, open_order, order_in_proot
 from quarterdeck.localcluster.node.sandbox.proot_view import Allowed, ProotView, proot_options
 from quarterdeck.localcluster.node.volumes.files import remove_tree
@@ -54,15 +54,15 @@ def create_scratch(view: ProotView) -> None:
     for made in view.made:
         path = Path(made.path)
         match made.kind:
-            case Kind.DIRECTORY:
+            case FileKind.DIRECTORY:
                 path.mkdir(parents=True, exist_ok=True)
                 path.chmod(made.mode)
-            case Kind.FILE:
+            case FileKind.FILE:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-            case Kind.LINK:
+            case FileKind.LINK:
                 path.symlink_to(made.to)
-            case Kind.NOTHING:
+            case FileKind.NOTHING:
                 pass
 
 

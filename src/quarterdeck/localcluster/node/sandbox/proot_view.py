@@ -18,8 +18,8 @@ from quarterdeck.localcluster.node.sandbox.mounts import (
     Bind,
     Dev,
     Directory,
+    FileKind,
     Host,
-    Kind,
     Mount,
     NoMountPointError,
     Proc,
@@ -46,7 +46,7 @@ class ScratchEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A file, directory or link to create in the scratch directory."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     to: str = ""
     """Where a symbolic link points."""
     mode: int = 0o755
@@ -128,8 +128,8 @@ class _Plan:
         self._host = host
         self.places: dict[Path, str] = {ROOT: f"{scratch}/root"}
         self.made = [
-            ScratchEntry(path=f"{scratch}/root", kind=Kind.DIRECTORY),
-            ScratchEntry(path=f"{scratch}/proot", kind=Kind.DIRECTORY, mode=0o700),
+            ScratchEntry(path=f"{scratch}/root", kind=FileKind.DIRECTORY),
+            ScratchEntry(path=f"{scratch}/proot", kind=FileKind.DIRECTORY, mode=0o700),
         ]
         self.binds: list[tuple[str, str]] = []
         self.sealed: set[Path] = set()
@@ -137,24 +137,24 @@ class _Plan:
     def add(self, mount: Mount) -> None:
         match mount:
             case Bind(source=source, target=target, directory=directory):
-                self._bind(source, target, Kind.DIRECTORY if directory else Kind.FILE)
+                self._bind(source, target, FileKind.DIRECTORY if directory else FileKind.FILE)
             case Tmpfs(target):
                 real = f"{self._scratch}/{len(self.made)}"
-                self.made.append(ScratchEntry(path=real, kind=Kind.DIRECTORY, mode=0o1777))
-                self._bind(real, target, Kind.DIRECTORY)
+                self.made.append(ScratchEntry(path=real, kind=FileKind.DIRECTORY, mode=0o1777))
+                self._bind(real, target, FileKind.DIRECTORY)
             case Directory(target):
-                self._make(target, Kind.DIRECTORY)
+                self._make(target, FileKind.DIRECTORY)
             case Symlink(to, target):
-                self._make(target, Kind.LINK, to)
+                self._make(target, FileKind.LINK, to)
             case ReadOnly(target):
                 self.sealed.add(target)
             case Proc(target):
-                self._bind("/proc", target, Kind.DIRECTORY)
+                self._bind("/proc", target, FileKind.DIRECTORY)
             case Dev(target):
-                self._bind("/dev", target, Kind.DIRECTORY)
+                self._bind("/dev", target, FileKind.DIRECTORY)
                 # The machine's terminals are not for pods: a reader takes what is typed.
                 for own in (target / "shm", target / "pts"):
-                    if self._host.kind(own) is Kind.DIRECTORY:
+                    if self._host.kind(own) is FileKind.DIRECTORY:
                         self.add(Tmpfs(own))
             case _:
                 assert_never(mount)
@@ -163,7 +163,7 @@ class _Plan:
         """Whether a path is in the scratch directory."""
         return real.startswith(f"{self._scratch}/")
 
-    def _bind(self, source: str, target: Path, kind: Kind) -> None:
+    def _bind(self, source: str, target: Path, kind: FileKind) -> None:
         if ":" in source:
             raise NoMountPointError(f"{source}: proot can mount no path with a colon")
         if target != ROOT:
@@ -171,7 +171,7 @@ class _Plan:
             self.binds.append((source, str(target)))
         self.places[target] = source
 
-    def _make(self, target: Path, kind: Kind, to: str = "") -> None:
+    def _make(self, target: Path, kind: FileKind, to: str = "") -> None:
         """Add an entry in the scratch directory; outside of it nothing is created."""
         cover = next(path for path in target.parents if path in self.places)
         if self.is_made(self.places[cover]):
@@ -187,7 +187,7 @@ def _around(path: Path, hidden: set[Path], host: Host) -> Iterator[str]:
         yield str(path)
         return
     for name in sorted(host.entries(path)):
-        if host.kind(path / name) is not Kind.LINK:
+        if host.kind(path / name) is not FileKind.LINK:
             yield from _around(path / name, hidden, host)
 
 

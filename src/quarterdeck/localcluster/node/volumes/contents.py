@@ -13,8 +13,8 @@ from quarterdeck.api.meta import Object
 from quarterdeck.localcluster.node.pod.containers import all_containers
 from quarterdeck.localcluster.node.pod.environment import (
     NotYetError,
-    Sources,
     UnresolvedError,
+    VariableSources,
     config_map_data,
     field_value,
     resource_value,
@@ -77,7 +77,7 @@ def references(pod: Object) -> References:
 
 
 def files_of(
-    volume: dict[str, Any], sources: Sources, tokens: Mapping[Token, str]
+    volume: dict[str, Any], sources: VariableSources, tokens: Mapping[Token, str]
 ) -> dict[str, File]:
     """A volume's files by their path, for the kinds in `FROM_FILES`."""
     kind = kind_of(volume)
@@ -127,7 +127,7 @@ def _source_files(
     source: dict[str, Any],
     volume: str,
     default: int,
-    sources: Sources,
+    sources: VariableSources,
     tokens: Mapping[Token, str],
 ) -> dict[str, File]:
     """The files of one projection."""
@@ -174,7 +174,7 @@ def _selected(
     return files
 
 
-def _downward(item: dict[str, Any], sources: Sources) -> bytes:
+def _downward(item: dict[str, Any], sources: VariableSources) -> bytes:
     if reference := item.get("fieldRef"):
         return field_value(reference["fieldPath"], sources).encode()
     reference = item["resourceFieldRef"]

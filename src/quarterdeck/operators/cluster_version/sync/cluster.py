@@ -16,7 +16,7 @@ from quarterdeck.kube import Cache, Change, Client, KubeError
 from quarterdeck.kube.kinds import GroupVersionKind
 from quarterdeck.log import get_logger
 from quarterdeck.operators.cluster_version.sync.autoscaled import AUTOSCALERS, has_replicas, target
-from quarterdeck.operators.cluster_version.sync.own_rights import BINDINGS, RBAC, Account
+from quarterdeck.operators.cluster_version.sync.own_rights import BINDINGS, RBAC, OwnAccount
 from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.operators.cluster_version.sync.pod_template import has_pod_template
 from quarterdeck.operators.cluster_version.sync.standstill import STANDSTILL_TIMEOUT
@@ -66,7 +66,7 @@ class Cluster:
             clock=clock,
         )
         self._listener: Listener | None = None
-        self._account: Account | None = None
+        self._account: OwnAccount | None = None
         self.rights_lock = asyncio.Lock()
         """Held during a write that can remove the operator's own rights."""
         self._autoscalers: Cache[Object] | None = None
@@ -129,13 +129,13 @@ class Cluster:
         cache = self._autoscalers
         return cache is not None and bool(cache.by_index("target", str(identity)))
 
-    async def account(self) -> Account:
+    async def account(self) -> OwnAccount:
         """The operator's own user; requested once."""
         if self._account is None:
             kind = {"apiVersion": _REVIEWS.api_version, "kind": _REVIEWS.kind}
             answer = await self._client.create(_REVIEWS, {**kind, "metadata": {}})
             user = answer["status"]["userInfo"]
-            self._account = Account(
+            self._account = OwnAccount(
                 name=user["username"], groups=frozenset(user.get("groups") or ())
             )
         return self._account

@@ -27,7 +27,7 @@ _MASTERS = "system:masters"
 """Members of this group may do everything, whatever their roles are."""
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class OwnAccount(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's user and groups, as the API server sees them."""
 
     name: str
@@ -63,7 +63,7 @@ def can_take_rights(identity: ObjectIdentity, live: Object, desired: Object | No
     return identity.kind in ROLES and (_loses_rules(live, desired) or _loses_label(live, desired))
 
 
-def stop(identity: ObjectIdentity, desired: Object | None, account: Account) -> Failed | None:
+def stop(identity: ObjectIdentity, desired: Object | None, account: OwnAccount) -> Failed | None:
     """Why a write or a deletion would stop the operator; None if it would not."""
     why = stops_operator(identity, desired, account.service_account)
     if not why:
@@ -77,7 +77,7 @@ def refusal(
     identity: ObjectIdentity,
     live: Object,
     desired: Object | None,
-    account: Account,
+    account: OwnAccount,
     bindings: Sequence[Object],
     aggregated: Sequence[Object] = (),
 ) -> Failed | None:
@@ -96,7 +96,7 @@ def refusal(
     )
 
 
-def names_account(binding: Object, account: Account) -> bool:
+def names_account(binding: Object, account: OwnAccount) -> bool:
     """Whether a binding gives its role to the account, by name or by group."""
     return any(_is(subject, account) for subject in binding.get("subjects") or ())
 
@@ -105,7 +105,7 @@ def _lost(
     identity: ObjectIdentity,
     live: Object,
     desired: Object | None,
-    account: Account,
+    account: OwnAccount,
     bindings: Sequence[Object],
     aggregated: Sequence[Object],
 ) -> str:
@@ -145,7 +145,7 @@ def _lost(
     return ""
 
 
-def _keeps(desired: Object, live: Object, account: Account) -> bool:
+def _keeps(desired: Object, live: Object, account: OwnAccount) -> bool:
     return _role(desired) == _role(live) and names_account(desired, account)
 
 
@@ -199,7 +199,7 @@ def _takes_from(aggregated: Object, role: Object) -> bool:
     )
 
 
-def _is(subject: Any, account: Account) -> bool:
+def _is(subject: Any, account: OwnAccount) -> bool:
     name, kind = subject.get("name"), subject.get("kind")
     if kind == "ServiceAccount":
         return (subject.get("namespace", ""), name) == account.service_account

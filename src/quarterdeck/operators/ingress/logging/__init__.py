@@ -10,9 +10,13 @@ a field of the API and a module here:
 """
 
 from quarterdeck.api.operator_v1 import IngressControllerLogging
-from quarterdeck.operators.ingress.logging.additions import Additions, Context, additions_of_fields
+from quarterdeck.operators.ingress.logging.additions import (
+    AdditionContext,
+    Additions,
+    additions_of_fields,
+)
 
 
-def additions(logging: IngressControllerLogging | None, context: Context) -> Additions:
+def additions(logging: IngressControllerLogging | None, context: AdditionContext) -> Additions:
     """What all types of logs that are on add to the pod."""
     return additions_of_fields(__name__, logging, context) if logging else Additions()

@@ -9,7 +9,7 @@ import msgspec
 from quarterdeck.api.meta import Object, Part
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
+class AdditionContext(msgspec.Struct, frozen=True, kw_only=True):
     """What an addition may depend on besides its own field."""
 
     controller: str
@@ -47,7 +47,7 @@ def joined(some: Iterable[Additions]) -> Additions:
     )
 
 
-def additions_of_fields(package: str, part: Part, context: Context) -> Additions:
+def additions_of_fields(package: str, part: Part, context: AdditionContext) -> Additions:
     """What the fields of a part add, each by the module of its name in this package."""
     given = {name: getattr(part, name) for name in part.__struct_fields__}
     return joined(
@@ -57,9 +57,9 @@ def additions_of_fields(package: str, part: Part, context: Context) -> Additions
     )
 
 
-def additions_of_field(package: str, field: str, value: Any, context: Context) -> Additions:
+def additions_of_field(package: str, field: str, value: Any, context: AdditionContext) -> Additions:
     """What one field adds."""
-    made: Callable[[Any, Context], Additions] = importlib.import_module(
+    made: Callable[[Any, AdditionContext], Additions] = importlib.import_module(
         f"{package}.{field}"
     ).additions
     return made(value, context)

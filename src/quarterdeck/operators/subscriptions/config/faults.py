@@ -25,7 +25,7 @@ from quarterdeck.operators.subscriptions.config.references import (
 )
 
 
-class Reason(StrEnum):
+class ConfigFailureReason(StrEnum):
     """The reasons of ConfigFailure, in order of precedence; the last two are for our own fields."""
 
     ENV = "EnvFailure"
@@ -40,7 +40,7 @@ class Reason(StrEnum):
     ANNOTATION = "AnnotationFailure"
 
 
-ORDER = tuple(Reason)
+ORDER = tuple(ConfigFailureReason)
 
 LONGEST_SHOWN = 100
 NO_PODS = "No operator pods found matching selector."
@@ -50,7 +50,7 @@ class ConfigFault(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A field of an entry that cannot be applied to a Deployment."""
 
     entry: int
-    reason: Reason
+    reason: ConfigFailureReason
     field: str
     """The field within the entry, such as `volumeMounts[0]`."""
     deployment: str
@@ -80,7 +80,7 @@ def config_faults(
         return [
             ConfigFault(
                 entry=result.entries[0],
-                reason=Reason.ENV,
+                reason=ConfigFailureReason.ENV,
                 field="env",
                 deployment=result.name,
                 cause=result.too_large,
@@ -98,19 +98,26 @@ def config_faults(
 
 def _entry_faults(
     entry: ConfigEntry, result: MergedDeployment, lookup: Lookup
-) -> Iterator[tuple[Reason, str, str]]:
+) -> Iterator[tuple[ConfigFailureReason, str, str]]:
     pod: Object = result.deployment["spec"]["template"]["spec"]
     # What is for containers concerns no Deployment that has none of them.
     has_containers = any(True for _ in selected_containers(entry, pod))
     for position, item in enumerate(entry.env if has_containers else ()):
         if item.get("value") and item.get("valueFrom"):
             name = item.get("name", "")
-            yield Reason.ENV, f"env[{position}]", f'"{name}" has both value and valueFrom'
+            yield (
+                ConfigFailureReason.ENV,
+                f"env[{position}]",
+                f'"{name}" has both value and valueFrom',
+            )
     for reference in references(entry):
-        if not has_containers and reference.reason in (Reason.ENV, Reason.ENV_FROM):
+        if not has_containers and reference.reason in (
+            ConfigFailureReason.ENV,
+            ConfigFailureReason.ENV_FROM,
+        ):
             continue
         if why := lookup(reference):
-            yield Reason(reference.reason), reference.field, why
+            yield ConfigFailureReason(reference.reason), reference.field, why
     if not has_containers:
         return
     yield from _mounts_without_volume(entry, result)
@@ -119,20 +126,20 @@ def _entry_faults(
 
 def _mounts_without_volume(
     entry: ConfigEntry, result: MergedDeployment
-) -> Iterator[tuple[Reason, str, str]]:
+) -> Iterator[tuple[ConfigFailureReason, str, str]]:
     pod: Object = result.deployment["spec"]["template"]["spec"]
     volumes = {volume.get("name") for volume in pod.get("volumes") or ()}
     for position, mount in enumerate(entry.volume_mounts):
         if mount.get("name") not in volumes:
             cause = f"no volume named {mount.get('name')} in Deployment {result.name}"
-            yield Reason.VOLUME_MOUNT, f"volumeMounts[{position}]", cause
+            yield ConfigFailureReason.VOLUME_MOUNT, f"volumeMounts[{position}]", cause
 
 
-def _resource_faults(resources: Object) -> Iterator[tuple[Reason, str, str]]:
+def _resource_faults(resources: Object) -> Iterator[tuple[ConfigFailureReason, str, str]]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for part, values, reason in (
-        ("requests", requests, Reason.RESOURCE_REQUEST),
-        ("limits", limits, Reason.RESOURCE_LIMIT),
+        ("requests", requests, ConfigFailureReason.RESOURCE_REQUEST),
+        ("limits", limits, ConfigFailureReason.RESOURCE_LIMIT),
     ):
         for name, value in values.items():
             parsed = parse_quantity(value)
@@ -146,7 +153,7 @@ def _resource_faults(resources: Object) -> Iterator[tuple[Reason, str, str]]:
         wanted, most = parse_quantity(value), parse_quantity(limits.get(name, ""))
         if wanted is not None and most is not None and wanted > most:
             yield (
-                Reason.RESOURCE_REQUEST,
+                ConfigFailureReason.RESOURCE_REQUEST,
                 f"resources.requests.{name}",
                 f"{value} is above the limit {limits[name]}",
             )
@@ -204,7 +211,7 @@ def container_names(deployment: NamedDeployment) -> list[str]:
     ]
 
 
-def first_reason(faults: Iterable[ConfigFault]) -> Reason:
+def first_reason(faults: Iterable[ConfigFault]) -> ConfigFailureReason:
     """The reason of the condition: the first in the order of `Reason`."""
     return min((fault.reason for fault in faults), key=ORDER.index)
 

@@ -18,8 +18,8 @@ from quarterdeck.operators.subscriptions.config.origins import (
     OLM,
     POD,
     PROXY,
+    FieldOrigin,
     Ledger,
-    Origin,
     config_source,
     container_path,
 )
@@ -51,7 +51,7 @@ class MergedDeployment(msgspec.Struct, frozen=True, kw_only=True):
     """Why the entries are not merged; empty if they are."""
 
     @property
-    def origins(self) -> tuple[Origin, ...]:
+    def origins(self) -> tuple[FieldOrigin, ...]:
         """The origin of every field."""
         return self.ledger.origins(self.deployment)
 

@@ -21,7 +21,7 @@ def config_source(index: int) -> str:
     return f"config[{index}]"
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FieldOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The source of one field."""
 
     field: str
@@ -49,7 +49,7 @@ class Ledger:
         """The source of the field; the CSV unless another was recorded."""
         return self._sources.get(field, (CSV, None))[0]
 
-    def origins(self, final: Object) -> tuple[Origin, ...]:
+    def origins(self, final: Object) -> tuple[FieldOrigin, ...]:
         """The origin of every field of the Deployment, and of those that were removed."""
         fields = dict(units(final))
         removed = [field for field in self._sources if field not in fields]
@@ -57,7 +57,7 @@ class Ledger:
         return (
             *kept,
             *(
-                Origin(
+                FieldOrigin(
                     field=field,
                     source=self._sources[field][0],
                     replaced=self._sources[field][1],
@@ -67,9 +67,9 @@ class Ledger:
             ),
         )
 
-    def _origin(self, field: str, value: Any) -> Origin:
+    def _origin(self, field: str, value: Any) -> FieldOrigin:
         source, replaced = self._sources.get(field, (CSV, None))
-        return Origin(field=field, source=source, value=value, replaced=replaced)
+        return FieldOrigin(field=field, source=source, value=value, replaced=replaced)
 
 
 POD = "spec.template.spec"

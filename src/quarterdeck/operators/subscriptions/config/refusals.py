@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from quarterdeck.operators.subscriptions.config.faults import ConfigFault, Reason
+from quarterdeck.operators.subscriptions.config.faults import ConfigFailureReason, ConfigFault
 from quarterdeck.operators.subscriptions.config.merge import MergedDeployment
 from quarterdeck.operators.subscriptions.config.origins import (
     LIST_KEYS,
@@ -24,14 +24,14 @@ _ITEM = re.compile(r"^(?P<name>\w+)(\[(?P<at>[^\]]*)\])?(\.(?P<rest>.*))?$")
 _CONFIG = re.compile(r"^config\[(\d+)\]$")
 
 _REASONS = {
-    "env": Reason.ENV,
-    "envFrom": Reason.ENV_FROM,
-    "volumes": Reason.VOLUME,
-    "volumeMounts": Reason.VOLUME_MOUNT,
-    "tolerations": Reason.TOLERATION,
-    "nodeSelector": Reason.NODE_SELECTOR,
-    "affinity": Reason.AFFINITY,
-    "annotations": Reason.ANNOTATION,
+    "env": ConfigFailureReason.ENV,
+    "envFrom": ConfigFailureReason.ENV_FROM,
+    "volumes": ConfigFailureReason.VOLUME,
+    "volumeMounts": ConfigFailureReason.VOLUME_MOUNT,
+    "tolerations": ConfigFailureReason.TOLERATION,
+    "nodeSelector": ConfigFailureReason.NODE_SELECTOR,
+    "affinity": ConfigFailureReason.AFFINITY,
+    "annotations": ConfigFailureReason.ANNOTATION,
 }
 
 
@@ -68,9 +68,13 @@ def _fault(result: MergedDeployment, field: str, message: str) -> ConfigFault | 
     return None
 
 
-def _reason(name: str, rest: str) -> Reason | None:
+def _reason(name: str, rest: str) -> ConfigFailureReason | None:
     if name == "resources":
-        return Reason.RESOURCE_LIMIT if rest.startswith("limits") else Reason.RESOURCE_REQUEST
+        return (
+            ConfigFailureReason.RESOURCE_LIMIT
+            if rest.startswith("limits")
+            else ConfigFailureReason.RESOURCE_REQUEST
+        )
     return _REASONS.get(name)
 
 

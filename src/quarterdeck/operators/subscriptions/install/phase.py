@@ -10,7 +10,7 @@ import msgspec
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.operators_v1alpha1 import ClusterServiceVersion, ClusterServiceVersionStatus
 from quarterdeck.controller.faults import readable
-from quarterdeck.operators.subscriptions.announce import Announcement
+from quarterdeck.operators.subscriptions.announce import StatusEvent
 from quarterdeck.operators.subscriptions.config.faults import ConfigFault, message_of
 from quarterdeck.status import rollout, set_condition
 
@@ -125,14 +125,14 @@ ANNOUNCED: dict[Phase, Literal["Normal", "Warning"]] = {
 """The phases that are worth an event; others are on the way to one of these."""
 
 
-def phase_changed(was: ClusterServiceVersionStatus, now: PhaseResult) -> Iterator[Announcement]:
+def phase_changed(was: ClusterServiceVersionStatus, now: PhaseResult) -> Iterator[StatusEvent]:
     """The event for a new phase, or for a new reason why it is not a good one."""
     level = ANNOUNCED.get(now.phase)
     is_new = was.phase != now.phase
     if level == "Warning":
         is_new |= (was.reason, was.message) != (now.reason, readable(now.message))
     if level is not None and is_new:
-        yield Announcement(type=level, reason=now.reason, note=now.message)
+        yield StatusEvent(type=level, reason=now.reason, note=now.message)
 
 
 def desired_status(

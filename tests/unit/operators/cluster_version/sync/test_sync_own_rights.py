@@ -6,14 +6,14 @@ import pytest
 
 from quarterdeck.api.meta import Object
 from quarterdeck.operators.cluster_version.sync.own_rights import (
-    Account,
+    OwnAccount,
     can_take_rights,
     refusal,
 )
 from quarterdeck.payload.model import ObjectIdentity
 
 RBAC = "rbac.authorization.k8s.io"
-ME = Account(
+ME = OwnAccount(
     name="system:serviceaccount:home:me",
     groups=frozenset({"system:serviceaccounts", "system:serviceaccounts:home"}),
 )
@@ -126,7 +126,7 @@ def test_a_role_that_the_operators_role_has_rules_from_keeps_them() -> None:
 
 
 def test_who_may_do_everything_anyway_loses_nothing() -> None:
-    master = Account(name="system:admin", groups=frozenset({"system:masters"}))
+    master = OwnAccount(name="system:admin", groups=frozenset({"system:masters"}))
     own = binding({"kind": "Group", "name": "system:masters"})
     identity = ObjectIdentity(RBAC, "ClusterRoleBinding", "", "b")
     assert refusal(identity, own, None, master, [own]) is None

@@ -2,8 +2,8 @@
 
 from quarterdeck.api.operator_v1 import AccessLogging
 from quarterdeck.operators.ingress.logging.additions import (
+    AdditionContext,
     Additions,
-    Context,
     additions_of_fields,
     joined,
 )
@@ -12,6 +12,6 @@ from quarterdeck.operators.ingress.logging.additions import (
 _LEVEL = Additions(environment={"ROUTER_LOG_LEVEL": "info"})
 
 
-def additions(access: AccessLogging, context: Context) -> Additions:
+def additions(access: AccessLogging, context: AdditionContext) -> Additions:
     """The level at which HAProxy logs requests, and what the parameters add."""
     return joined([_LEVEL, additions_of_fields(__name__, access, context)])

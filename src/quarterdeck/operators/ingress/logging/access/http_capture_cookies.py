@@ -1,12 +1,12 @@
 """The cookie whose value is in access lines."""
 
 from quarterdeck.api.operator_v1 import CaptureCookie, CookieMatchType
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import AdditionContext, Additions
 
 DEFAULT_LENGTH = 256
 
 
-def additions(cookies: tuple[CaptureCookie, ...], _context: Context) -> Additions:
+def additions(cookies: tuple[CaptureCookie, ...], _context: AdditionContext) -> Additions:
     """The router's variable; HAProxy captures one cookie."""
     if not cookies:
         return Additions()

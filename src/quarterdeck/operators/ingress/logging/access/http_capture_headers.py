@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from quarterdeck.api.operator_v1 import CaptureHeader, CaptureHeaders
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import AdditionContext, Additions
 
 
-def additions(headers: CaptureHeaders, _context: Context) -> Additions:
+def additions(headers: CaptureHeaders, _context: AdditionContext) -> Additions:
     """A variable for requests and one for responses, if there are such headers."""
     captures = {
         "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS": header_captures(headers.request or ()),

@@ -1,10 +1,14 @@
 """The destination of access lines: a union, whose chosen member has a module here."""
 
 from quarterdeck.api.operator_v1 import LoggingDestination
-from quarterdeck.operators.ingress.logging.additions import Additions, Context, additions_of_field
+from quarterdeck.operators.ingress.logging.additions import (
+    AdditionContext,
+    Additions,
+    additions_of_field,
+)
 
 
-def additions(destination: LoggingDestination, context: Context) -> Additions:
+def additions(destination: LoggingDestination, context: AdditionContext) -> Additions:
     """What the chosen destination adds; its parameters may be absent."""
     member = destination.member
     if not member:

@@ -5,7 +5,7 @@ from quarterdeck.api.operator_v1 import ContainerDestination
 from quarterdeck.api.operator_v1.access_logging import DEFAULT_MAX_LENGTH
 from quarterdeck.haproxy.access_log import DATAGRAM_SOCKET, DIRECTORY
 from quarterdeck.haproxy.sidecar import STANDARD_OUTPUT, rsyslog_conf
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import AdditionContext, Additions
 
 SIDECAR = "logs"
 CONFIG_DIRECTORY = "/etc/rsyslog"
@@ -18,7 +18,7 @@ OMSTDOUT = ":omstdout:"
 """The output rule of the document, which needs a module that Debian's rsyslog has not."""
 
 
-def additions(container: ContainerDestination | None, context: Context) -> Additions:
+def additions(container: ContainerDestination | None, context: AdditionContext) -> Additions:
     """The sidecar with its configuration, and the directory of sockets that it shares."""
     environment = {
         "ROUTER_SYSLOG_ADDRESS": DATAGRAM_SOCKET,

@@ -2,10 +2,10 @@
 
 from quarterdeck.api.operator_v1 import SyslogDestination
 from quarterdeck.api.operator_v1.access_logging import DEFAULT_MAX_LENGTH
-from quarterdeck.operators.ingress.logging.additions import Additions, Context
+from quarterdeck.operators.ingress.logging.additions import AdditionContext, Additions
 
 
-def additions(syslog: SyslogDestination, _context: Context) -> Additions:
+def additions(syslog: SyslogDestination, _context: AdditionContext) -> Additions:
     """The endpoint and the most bytes of a message, and the facility if one is set."""
     environment = {
         "ROUTER_SYSLOG_ADDRESS": endpoint(syslog.address, syslog.port),
