@@ -212,7 +212,7 @@ def container_names(deployment: NamedDeployment) -> list[str]:
 
 
 def first_reason(faults: Iterable[ConfigFault]) -> ConfigFailureReason:
-    """The reason of the condition: the first in the order of `Reason`."""
+    """The reason of the condition: the first in the order of `ConfigFailureReason`."""
     return min((fault.reason for fault in faults), key=ORDER.index)
 
 
