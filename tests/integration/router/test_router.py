@@ -110,6 +110,36 @@ def own_router(account: Path, shop: Shop, tmp_path: Path) -> Iterator[RouterProc
     running.stop()
 
 
+def test_class_labels_and_default_backend_decide_who_gets_a_request(
+    account: Path, shop: Shop, tmp_path: Path
+) -> None:
+    host = f"{shop.namespace}.example"
+    only = f"kubernetes.io/metadata.name={shop.namespace}"
+    router = RouterProcess(account, tmp_path, NAMESPACE_LABELS=only, ROUTE_LABELS="shown=yes")
+    default = {"service": {"name": "two", "port": {"name": "http"}}}
+    chosen = [
+        ingress("web", host, ("/one", "Prefix", "one"), defaultBackend=default),
+        ingress("all", "unused.example", defaultBackend=default),
+        ingress("another", f"other.{host}", ("/", "Prefix", "one"), ingressClassName="another"),
+    ]
+    for one in chosen:
+        one["metadata"]["labels"] = {"shown": "yes"}
+    try:
+        eventually(router.ready, f"the router is ready: {router.log}")
+        shop.apply(*chosen, ingress("hidden", f"hidden.{host}", ("/", "Prefix", "one")))
+        router.until(host, "/one", (200, "one /one\n"))
+        # What no path has goes to the default backend of its Ingress.
+        assert router.get(host, "/other") == (200, "two /other\n")
+        # What no host has goes to the one of the Ingress without rules: not to another class, nor
+        # to an Ingress without the labels.
+        for unknown in ("nobody.example", f"other.{host}", f"hidden.{host}"):
+            router.until(unknown, "/x", (200, "two /x\n"))
+        shop.kubectl("label", "ingress", "hidden", "shown=yes")
+        router.until(f"hidden.{host}", "/x", (200, "one /x\n"))
+    finally:
+        router.stop()
+
+
 def test_certificates_are_chosen_by_server_name_and_change_without_a_reload(
     own_router: RouterProcess, shop: Shop
 ) -> None:

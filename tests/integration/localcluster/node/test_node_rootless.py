@@ -30,6 +30,7 @@ from tests.integration.localcluster.node.made_up_user import (
 )
 from tests.integration.localcluster.node.without_namespaces import CANNOT
 from tests.integration.pods import needs_bubblewrap
+from tests.places import ROOT as CLONE
 
 from quarterdeck.localcluster.binaries import Binaries
 
@@ -52,13 +53,36 @@ def user(control_plane_binaries: Binaries) -> Iterator[Ordinary]:
         user.local("down", "--purge")
 
 
+def plain(text: str) -> str:
+    """The words of what `make up` prints, without what is another one each time."""
+    for pattern, name in {
+        r"\\\n": " ",
+        r"http://localhost:\d+/link/\S+": "LINK",
+        r"\S*/quarterdeck(?=\s)": "quarterdeck",
+        r"\S*/kubeconfig": "KUBECONFIG",
+        r"sample-operator-\w+-\w+": "POD",
+        r"\d+": "0",
+    }.items():
+        text = re.sub(pattern, name, text)
+    words = " ".join(text.split())
+    return words.replace("POD standing by POD leading", "POD leading POD standing by")
+
+
+def parts_of_readme() -> list[str]:
+    """What README.md shows of `make up` when the cluster is ready, in its parts."""
+    shown = (CLONE / "README.md").read_text().split("$ make up")[1].split("```")[2]
+    ready = shown[shown.index("Kubernetes") :]
+    return [plain(part) for part in ready.split("\n…\n")]
+
+
 @pytest.mark.slow
 def test_an_ordinary_user_runs_the_cluster_and_its_operators(user: Ordinary) -> None:
     """As `make up` does: our release, the checker, a command in a pod without rights, Ctrl-C."""
     up = user.start("local", "up", "--foreground", *flags_of_make_up())
     try:
         shown = up.read_until("Ctrl-C stops all of it")
-        assert "leading" in shown
+        for part in parts_of_readme():
+            assert part in plain(shown), f"README.md shows what is not printed: {part}\n{shown}"
         link = re.search(r"http://localhost:\d+/link/\S+", shown)
         assert link is not None, shown
         with urllib.request.urlopen(link[0], timeout=LIMIT) as page:  # noqa: S310
