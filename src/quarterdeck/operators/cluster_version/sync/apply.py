@@ -240,14 +240,16 @@ class Applier:
 
     async def _create(self, item: Item, followed: FollowedKind, wanted: Object) -> None:
         async with item.creating:
-            # The cache has what the server answered to a create that ended just now.
-            if followed.cache.get(key_of(wanted)) is not None:
+            # The cache has what the server answered to a write that ended just now.
+            made = followed.cache.get(key_of(wanted))
+            if made is None:
+                made = await followed.objects.create(wanted)
+                self._record_write("created", item)
+            elif not _is_left_bare(item, made):
                 return
-            made = await followed.objects.create(wanted)
-            self._record_write("created", item)
-        if related := related_objects(item.manifest) if is_operator(item.identity) else []:
-            # Its operator adds more; until it runs, people find its objects by these.
-            await followed.objects.set_status(made, {"relatedObjects": related})
+            if related := related_objects(item.manifest) if is_operator(item.identity) else []:
+                # Its operator adds more; until it runs, people find its objects by these.
+                await followed.objects.set_status(made, {"relatedObjects": related})
 
     async def _carry_out(
         self, item: Item, followed: FollowedKind, todo: Apply | Delete
@@ -289,6 +291,12 @@ class Applier:
         item.wrote = True
         item.standstill = None
         log.info(what, object=str(item.identity), manifest=item.manifest.place, **facts)
+
+
+def _is_left_bare(item: Item, live: Object) -> bool:
+    """Whether we created the ClusterOperator, and were stopped before we wrote its status."""
+    managers = {one.get("manager") for one in live["metadata"].get("managedFields") or ()}
+    return is_operator(item.identity) and not live.get("status") and managers == {FIELD_MANAGER}
 
 
 def _set_by_others(item: Item, live: Object, wanted: Object, todo: Apply) -> dict[str, list[str]]:

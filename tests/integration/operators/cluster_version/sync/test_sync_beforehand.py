@@ -6,6 +6,7 @@ from tests.objects import config_map, foreign_container, job, pod
 
 from quarterdeck.api.meta import CONFIG_MAPS, Object, foreign
 from quarterdeck.kube import Client, NotFound
+from quarterdeck.operators.cluster_version.sync.plan import FIELD_MANAGER
 from quarterdeck.payload.graph import Mode
 from quarterdeck.payload.model import Manifest
 
@@ -86,6 +87,26 @@ async def test_a_cluster_operator_that_is_there_is_left_to_its_operator(
         await engine.until(lambda report: report.waiting)
     found = await admin.get(OPERATORS, name)
     assert "relatedObjects" not in found.get("status", {})
+
+
+@pytest.mark.usefixtures("tidy")
+async def test_who_was_stopped_after_the_creation_writes_the_related_objects_later(
+    engine: Engine, admin: Client, namespace: str
+) -> None:
+    made = operator(f"co-{namespace[-6:]}", "0000_20_b_02.yaml")
+    bare = {**made.object, "spec": {}}
+    del bare["status"]
+    await admin.create(OPERATORS, bare, field_manager=FIELD_MANAGER)
+    async with engine.running(made, mode=Mode.INITIALIZING):
+
+        async def is_seen() -> bool:
+            found = await there(admin, made.identity.name)
+            return bool(found and found.get("status", {}).get("relatedObjects"))
+
+        await eventually(is_seen)
+        await engine.until(lambda report: report.waiting)
+    written = [one for one in engine.writes() if "clusteroperators" in one]
+    assert len(written) == 1, written
 
 
 @pytest.mark.usefixtures("tidy")
