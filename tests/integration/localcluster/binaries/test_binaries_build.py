@@ -59,7 +59,7 @@ BUILDER = """
 import sys
 from pathlib import Path
 from quarterdeck.localcluster.binaries import BinariesUnavailable, BinarySettings, ensure_binaries
-from quarterdeck.localcluster.binaries.catalog import Catalog, Program
+from quarterdeck.localcluster.binaries.catalog import BinaryCatalog, Program
 from quarterdeck.localcluster.binaries.progress import LineProgress
 import os
 
@@ -67,7 +67,7 @@ def program(name, *stamps):
     package = f"example.test/small/{name}"
     return Program(name=name, version="1.2.3", module="small", package=package, stamps=stamps)
 
-catalog = Catalog(
+catalog = BinaryCatalog(
     version="v1.2.3",
     programs=(program("first", "main.version=v1.2.3"), program("second")),
     modules=Path(sys.argv[1]),

@@ -196,7 +196,8 @@ def test_images_under_fire(
 
     # A few kilobytes that stand for gigabytes are found when the payload is read.
     scripted.scripts.clear()
-    cluster.ask(image=scripted.put("bombs", release_image("9.9.8", {"0000_10_a.yaml": bombs()})))
+    image = release_image("1.1.99", {"0000_10_a.yaml": bombs()}, ["1.0.0"])
+    cluster.ask(image=scripted.put("bombs", image))
     seen = cluster.wait_condition("ReleaseAccepted", "False", "more than 2,000,000 values")
     assert seen["reason"] == "RetrievePayload"
     assert cluster.find("configmap", "cargo")["data"] == {"version": "1.0.0"}
