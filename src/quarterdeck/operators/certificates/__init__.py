@@ -27,6 +27,12 @@ OPERATOR = Declaration(
             verbs=("patch",),
             why="a static pod renews its certificate after half of its lifetime",
         ),
+        SeldomUsed(
+            group="certificates.k8s.io",
+            resource="signers",
+            verbs=("approve",),
+            why="the API server asks for it when it approves; no request shows it",
+        ),
     ),
     # Only clusters with static pods of ours need it: an administrator installs it with them.
     delivery=Deployed(priority_class="system-cluster-critical", in_payload=None),

@@ -1,6 +1,6 @@
 """Runs the cluster version operators of hosted clusters, and gives them their configuration."""
 
-from quarterdeck.delivery.declaration import Declaration, Deployed, Local, PolicyRule
+from quarterdeck.delivery.declaration import Declaration, Deployed, Local, PolicyRule, SeldomUsed
 
 OPERATOR = Declaration(
     name="hosted",
@@ -21,6 +21,14 @@ OPERATOR = Declaration(
             resources=("clusterroles",),
             names=("quarterdeck-hosted-control-plane",),
             verbs=("bind",),
+        ),
+    ),
+    seldom_used=(
+        SeldomUsed(
+            group="hypershift.openshift.io",
+            resource="hostedclusters",
+            verbs=("get",),
+            why="before it removes a namespace that was left over, it looks for its HostedCluster",
         ),
     ),
     # Few clusters are management clusters, and where upstream's HyperShift runs, the resource types

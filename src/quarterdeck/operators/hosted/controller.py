@@ -40,7 +40,7 @@ from quarterdeck.controller.merge import merge_patch
 from quarterdeck.controller.metadata import is_being_deleted, key_of
 from quarterdeck.controller.watch import to_labelled
 from quarterdeck.feature_gates import FEATURE_GATE_NAME, LOG_LEVEL_GATE, gate_is_on, gate_states
-from quarterdeck.kube import Forbidden, NotFound
+from quarterdeck.kube import Forbidden
 from quarterdeck.log import get_logger
 from quarterdeck.operators.hosted import names
 from quarterdeck.operators.hosted.desired import (
@@ -281,12 +281,7 @@ class HostedClusters:
         if age < LEFT_OVER_AGE:
             return Result(requeue_after=(LEFT_OVER_AGE - age).total_seconds())
         # The cache may be older than the namespace.
-        try:
-            live: Object | None = await self._manager.client.get(
-                HOSTED_CLUSTERS.plain, key.name, key.namespace
-            )
-        except NotFound:
-            live = None
+        live = await self._manager.client.find(HOSTED_CLUSTERS.plain, key.name, key.namespace)
         if not names.is_left_over(namespace, key, live, manager):
             return None
         log.info("namespace without its HostedCluster removed", hosted_cluster=str(key))

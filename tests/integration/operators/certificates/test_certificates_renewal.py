@@ -10,8 +10,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from tests.integration.operators.certificates.conftest import REQUESTS, SPEC, USER, Node
 
+from quarterdeck.delivery.registry import installed
 from quarterdeck.kube.client_certificate import new_key, read_pair, request_object, signing_request
 from quarterdeck.testing.operator_process import OperatorProcess, StartOperator
+from quarterdeck.testing.unused_rights import unused_by_operator
 from quarterdeck.testing.waiting import eventually
 
 RENEWING, LATE, LAST_DAYS, OVER = (timedelta(days=days) for days in (200, 300, 350, 366))
@@ -181,3 +183,9 @@ def test_the_approver_approves_nothing_else(node: Node, approver: StartOperator)
     for name in attempts.keys() - {"renewal"}:
         assert node.objects.get(REQUESTS, name)["status"] == {}
     assert told(node, "unrelated") == []
+
+
+def test_the_approver_used_every_right_that_it_has(node: Node) -> None:
+    """In the tests above, but for those of its Lease: it runs without an election there."""
+    found = unused_by_operator([node.plane.audit_log], installed().operators["certificates"])
+    assert [str(one) for one in found if one.resource != "leases"] == []

@@ -14,6 +14,7 @@ from tests.integration.operators.hosted.management import HC, Management, config
 from tests.integration.pods import needs_bubblewrap
 
 from quarterdeck.api.meta import Object
+from quarterdeck.delivery.registry import installed
 from quarterdeck.localcluster import ControlPlane
 from quarterdeck.localcluster.binaries import Binaries
 from quarterdeck.localcluster.operators import deploy_operator
@@ -23,6 +24,7 @@ from quarterdeck.testing.api_objects import ApiObjects
 from quarterdeck.testing.audit import requests_by
 from quarterdeck.testing.namespaces import create_namespace
 from quarterdeck.testing.operator_process import OperatorProcess
+from quarterdeck.testing.unused_rights import unused_by_operator
 from quarterdeck.testing.waiting import eventually, until
 
 pytestmark = [pytest.mark.slow, needs_bubblewrap]
@@ -96,7 +98,9 @@ def hosting(
     write_releases(releases)
     with (
         ControlPlane(state / "hosted", control_plane_binaries, durable=False, audit=True) as hosted,
-        ControlPlane(state / "management", control_plane_binaries, durable=False) as plane,
+        ControlPlane(
+            state / "management", control_plane_binaries, durable=False, audit=True
+        ) as plane,
     ):
         plane.add_this_machine(["--back-off-first=1"])
         plane.start("this-machine")
@@ -286,3 +290,13 @@ def test_a_deleted_hosted_cluster_takes_all_of_its_own_along(hosting: Hosting) -
     assert management.objects.find("secret", "kubeconfig")
     assert runs(hosting.pods("old")) == others
     assert hosting.in_hosted.find("clusterversion", "version")
+
+
+def test_the_operator_used_every_right_that_it_has(hosting: Hosting) -> None:
+    """In the tests above, and when a kubeconfig goes: their audit log tells."""
+    management = hosting.management
+    management.objects.delete("secret", "kubeconfig")
+    until(lambda: management.deployment("old"), lambda it: it is None, "no pods", LIMIT)
+    until(lambda: management.kubeconfig("old"), lambda it: it is None, "no copy", LIMIT)
+    found = unused_by_operator([management.plane.audit_log], installed().operators["hosted"])
+    assert [str(one) for one in found] == []
