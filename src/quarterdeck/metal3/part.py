@@ -151,9 +151,9 @@ def later_trouble(before: Trouble | None, text: str, now: datetime) -> Trouble |
 
 
 def reported_state(
-    state: State, trouble: Trouble | None, now: datetime, patience: timedelta = LOOK_PERIOD
+    state: State, trouble: Trouble | None, now: datetime, grace_period: timedelta = LOOK_PERIOD
 ) -> State:
     """The state, or that something cannot be read, if that lasts. Pure."""
-    if trouble is None or now - trouble.since < patience:
+    if trouble is None or now - trouble.since < grace_period:
         return state
     return State(StateReason.CANNOT_READ, with_remedy(trouble.text))

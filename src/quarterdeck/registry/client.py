@@ -56,7 +56,7 @@ MAX_BLOB = 512 << 20
 MAX_SMALL_BLOB = 1 << 20
 MAX_TOKEN = 1 << 20
 BLOB_LIMIT = 600.0
-"""Seconds for one blob, from all places together."""
+"""Seconds for one blob, of all places together."""
 REQUEST_LIMIT = 60.0
 """Seconds for any other request, of all places together."""
 MAX_WAIT = 30.0

@@ -13,7 +13,7 @@ from quarterdeck.api.operators_v1alpha1 import (
     ClusterServiceVersion,
     Subscription,
 )
-from quarterdeck.kube import Client, NotFound, differences
+from quarterdeck.kube import Client, differences
 from quarterdeck.operators.subscriptions.config.merge import merged
 from quarterdeck.operators.subscriptions.config.proxy import proxy_variables
 from quarterdeck.operators.subscriptions.groups import GroupFault, Target, target_of
@@ -137,11 +137,9 @@ async def installed_version(client: Client, subscription: Subscription) -> Insta
     target = target_of(namespace, groups, labels, accounts_of(csvs, plans))
     if isinstance(target, GroupFault):
         raise CannotRender(target.message)
-    try:
-        proxy = proxy_variables(await client.get(PROXIES, "cluster"))
-    except NotFound:
-        proxy = {}
-    return InstalledVersion(csv=csv, target=target, proxy=dict(proxy))
+    live = await client.find(PROXIES, "cluster")
+    proxy = dict(proxy_variables(live)) if live is not None else {}
+    return InstalledVersion(csv=csv, target=target, proxy=proxy)
 
 
 async def difference(client: Client, subscription: Subscription) -> list[DeploymentDifference]:
@@ -157,9 +155,8 @@ async def difference(client: Client, subscription: Subscription) -> list[Deploym
             one, subscription.spec.config, installed.proxy, installed.target.annotations
         )
         desired = desired_deployment(installed.csv, result)
-        try:
-            live = await client.get(DEPLOYMENTS, one.name, namespace)
-        except NotFound:
+        live = await client.find(DEPLOYMENTS, one.name, namespace)
+        if live is None:
             found.append(DeploymentDifference(deployment=one.name, missing=True, fields=()))
             continue
         changed, left = differences(live, desired, FIELD_MANAGER)

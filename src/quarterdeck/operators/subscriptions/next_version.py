@@ -111,10 +111,9 @@ async def _plan(client: Client, subscription: Subscription) -> InstallPlan:
     reference = subscription.status.install_plan_ref
     if reference is None or not reference.name:
         raise CannotRender("there is no InstallPlan")
-    try:
-        plan = await client.get(INSTALL_PLANS, reference.name, subscription.metadata.namespace)
-    except NotFound:
-        raise CannotRender("there is no InstallPlan") from None
+    plan = await client.find(INSTALL_PLANS, reference.name, subscription.metadata.namespace)
+    if plan is None:
+        raise CannotRender("there is no InstallPlan")
     if plan.status.phase == "Complete":
         raise CannotRender("no update waits")
     return plan

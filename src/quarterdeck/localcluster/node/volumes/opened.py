@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import Literal
 
 MAX_LINKS = 40
 """The most symbolic links in a path, as in the kernel."""
@@ -114,6 +115,10 @@ def is_mounted(opened: Opened, root: str, target: PurePosixPath) -> bool:
     return is_mount and here.identity == opened.identity
 
 
+_Rule = Literal["hidden", "shown", "own", "free"]
+"""What a pod may do with a path: nothing, read it, write to it as its own; or none of our rules."""
+
+
 class Hidden:
     """The paths that no pod may mount, and exceptions inside them."""
 
@@ -145,20 +150,14 @@ class Hidden:
         """Whether the opened file is inside a path that a pod can only read."""
         return self._nearest(opened) == "shown"
 
-    def _nearest(self, opened: Opened) -> str:
-        """`hidden`, `shown` or `own`: the nearest such path, upwards; `free` without one."""
-        kinds = {
-            identity: kind
-            for kind, paths in (
-                ("hidden", self._hidden),
-                ("shown", self._shown),
-                ("own", self._own),
-            )
-            for path in paths
-            for identity in _at(path)
+    def _nearest(self, opened: Opened) -> _Rule:
+        """The rule of the nearest path that has one, upwards; `free` without one."""
+        rules: dict[tuple[int, int], _Rule] = {
+            **{identity: "hidden" for path in self._hidden for identity in _at(path)},
+            **{identity: "shown" for path in self._shown for identity in _at(path)},
+            **{identity: "own" for path in self._own for identity in _at(path)},
         }
-        found = (kinds[one] for one in _upwards(opened) if one in kinds)
-        return next(found, "free")
+        return next((rules[one] for one in _upwards(opened) if one in rules), "free")
 
     def _opened(self) -> Iterator[Opened]:
         for path in self._hidden:

@@ -168,10 +168,8 @@ class Impersonated:
             if not name.lower().startswith("impersonate-")
         }
         headers["Impersonate-User"] = user
-        client, listening = (
-            Client(msgspec.structs.replace(connection, headers=headers)),
-            ExitStack(),
-        )
+        client = Client(msgspec.structs.replace(connection, headers=headers))
+        listening = ExitStack()
         made = {
             name: self._as(client, getattr(self._own, name), listening)
             for name in Writers.__struct_fields__
